@@ -276,7 +276,7 @@ def _place_columns(state: _State) -> list[Span]:
 def _place_ports(state: _State) -> None:
     """The x at which each net leaves and enters each box, in the order of where it goes.
 
-    Straight lines end in 2, exits in 0 and entries in 4 (modulo 8), so that the stubs of two nets never meet.
+    Straight lines end in 2, lower sides in 0 and upper sides in 4 (modulo 8), so that the stubs of two nets never meet.
     """
     _straighten(state)
     wanted: dict[tuple[str, str], dict[tuple[str, bool], float]] = defaultdict(dict)
@@ -289,7 +289,7 @@ def _place_ports(state: _State) -> None:
         step = state.width[name] / (len(order) + 1)
         for i, (net, leaving) in enumerate(order):
             x = state.x[name] + step * (i + 1)
-            state.ports[name, side, net, leaving] = 8 * round((x - 4) / 8) + (0 if leaving else 4)
+            state.ports[name, side, net, leaving] = 8 * round((x - 4) / 8) + (4 if side == "top" else 0)
 
 
 def _toward(state: _State, other: str, route: _Route) -> float:
