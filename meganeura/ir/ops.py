@@ -246,6 +246,16 @@ def _infer_scatter(inputs: tuple[Node, ...], attrs: Attributes) -> tuple[Shape, 
     return shapes.scattered(updates.shape, index.shape, attrs["axis"], attrs["size"]), updates.dtype
 
 
+def _infer_effect(inputs: tuple[Node, ...], attrs: Attributes) -> tuple[Shape, DType]:
+    value, leaf, new = inputs
+    if leaf.shape != new.shape or leaf.dtype is not new.dtype:
+        raise ShapeError("the new value does not fit", expected=str(list(leaf.shape)), got=str(list(new.shape)))
+    return value.shape, value.dtype
+
+
+EFFECT = Op("effect", "view", 3, _infer_effect, ref.effect, flops=0)
+"""`value`, with the note that training also sets `leaf` to `new`; `ir.mode` takes it out before anything is compiled."""
+
 GATHERS = [
     Op("gather", "gather", 2, _infer_gather, ref.gather, flops=0),
     Op("scatter_add", "gather", 2, _infer_scatter, ref.scatter_add),
@@ -264,6 +274,7 @@ OPS: Mapping[str, Op] = {
         *VIEWS,
         *CONTRACTIONS,
         *GATHERS,
+        EFFECT,
     ]
 }
 

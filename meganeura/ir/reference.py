@@ -244,3 +244,8 @@ def scatter_add(node: Node, updates: Array, index: Array) -> Array:
     np.add.at(out, flat[ok], rows[ok])
     rest = (*updates.shape[:axis], *updates.shape[axis + rank :])
     return np.moveaxis(out.reshape(size, *rest), 0, axis)
+
+
+def effect(node: Node, value: Array, leaf: Array, new: Array) -> Array:
+    """The value; the update is collected elsewhere."""
+    return value
