@@ -1,8 +1,9 @@
-"""Builds the front end: TypeScript in extension/ to the module and the JupyterLab extension in the wheel.
+"""Builds the front end: TypeScript in extension/ to the module and the JupyterLab extension.
 
-Hatchling calls the hook at the end of this file whenever a wheel, an editable install or an sdist is made; the scripts
-run the file itself. Both build only what is missing or older than its sources, so a wheel made from an sdist needs no
-Node.js. Where Node.js is missing, the npm client and Node.js come from a wheel.
+Hatchling calls the hook at the end of this file whenever a wheel, an editable install or an sdist
+is made; the scripts run the file itself. Both build only what is missing or older than its
+sources, so a wheel made from an sdist needs no Node.js. Where Node.js is needed and the machine
+has none, Node.js and npm come from a wheel.
 """
 
 from __future__ import annotations
@@ -63,7 +64,12 @@ def npm(extension: Path, *arguments: str) -> None:
     """Run npm in the extension's folder; its output is shown only when it fails."""
     command = [shutil.which("npm") or "npm", *arguments]
     answer = subprocess.run(
-        command, cwd=extension, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
+        command,
+        cwd=extension,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
     )
     if answer.returncode != 0:
         sys.stderr.write(answer.stdout)
@@ -100,7 +106,7 @@ def build(root: Path) -> None:
     stamp.write_text(sources_hash(root) + "\n")
 
 
-class FrontEndHook(BuildHookInterface):  # type: ignore[misc] # hatchling has no types
+class FrontEndHook(BuildHookInterface[Any]):
     """Builds the front end before hatchling collects files, where it is not built already."""
 
     def dependencies(self) -> list[str]:

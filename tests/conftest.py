@@ -1,7 +1,8 @@
-"""What every test can count on: the drivers of both software devices, a scratch Jupyter, the browser.
+"""What every test can count on: both software drivers, a scratch Jupyter, the browser.
 
-The folders say what a test needs: `pure` nothing, `device` a driver, `notebook` a kernel or a browser. Tests of one of the
-last two folders share a worker each, so that they run one after the other while the pure ones fill the rest.
+The folders say what a test needs: `pure` nothing, `device` a driver, `notebook` a kernel or a
+browser. Tests of one of the last two folders share a worker each, so that they run one after the
+other while the pure ones fill the rest.
 """
 
 from __future__ import annotations
@@ -13,18 +14,16 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-SWIFTSHADER = (  # Debian's chromium ships the second Vulkan driver; the loader takes it beside those it finds by itself
-    "/usr/lib/chromium/vk_swiftshader_icd.json",
-)
+# Debian's chromium ships a second Vulkan driver; the loader takes it beside those that it finds.
+SWIFTSHADER = Path("/usr/lib/chromium/vk_swiftshader_icd.json")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 GROUPS = ("device", "notebook")
 
 
 def pytest_configure() -> None:
     """Show SwiftShader to the Vulkan loader, before anything imports wgpu."""
-    drivers = [path for path in SWIFTSHADER if Path(path).is_file()]
-    if drivers:
-        os.environ.setdefault("VK_ADD_DRIVER_FILES", os.pathsep.join(drivers))
+    if SWIFTSHADER.is_file():
+        os.environ.setdefault("VK_ADD_DRIVER_FILES", str(SWIFTSHADER))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
