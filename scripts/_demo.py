@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 import time
 from collections.abc import Iterator
@@ -80,7 +81,7 @@ def page(notebook: NotebookNode) -> str:
         widget_renderer_url="",
     )
     body, _ = exporter.from_notebook_node(notebook)
-    return str(body).replace('<script src=""></script>', "")
+    return re.sub(r'<script src="">\s*</script>', "", body)
 
 
 def rich_outputs(notebook: NotebookNode) -> Iterator[NotebookNode]:
