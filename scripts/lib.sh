@@ -75,7 +75,7 @@ once() {
 
 key_of() { cat "$@" | cksum; }
 
-pip_install() { "$VENV/bin/python" -m pip install --quiet --disable-pip-version-check "$@"; }
+pip_install() { "$VENV/bin/python" -m pip install --quiet --quiet --disable-pip-version-check "$@"; }
 
 install_lock() {
   say 'installing the locked packages'
