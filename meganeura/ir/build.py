@@ -37,7 +37,9 @@ def located(error: MeganeuraError, origin: Origin) -> MeganeuraError:
     """The same error, saying where, when it did not yet."""
     if error.origin is not None:
         return error
-    return type(error)(error.what, expected=error.expected, got=error.got, hint=error.hint, origin=origin)
+    return type(error)(
+        error.what, expected=error.expected, got=error.got, hint=error.hint, origin=origin
+    )
 
 
 def input_(name: str, shape: Shape, dtype: DType = f32) -> Node:
@@ -45,9 +47,13 @@ def input_(name: str, shape: Shape, dtype: DType = f32) -> Node:
     return apply("input", name=name, shape=tuple(shape), dtype=dtype)
 
 
-def parameter(name: str, shape: Shape, init: Any, dtype: DType = f32, trainable: bool = True) -> Node:
+def parameter(
+    name: str, shape: Shape, init: Any, dtype: DType = f32, trainable: bool = True
+) -> Node:
     """A tensor that lives on the device and that training changes; `init` makes its first value."""
-    return apply("parameter", name=name, shape=tuple(shape), dtype=dtype, init=init, trainable=trainable)
+    return apply(
+        "parameter", name=name, shape=tuple(shape), dtype=dtype, init=init, trainable=trainable
+    )
 
 
 def state(name: str, shape: Shape, dtype: DType = f32) -> Node:
@@ -357,11 +363,20 @@ def mean(x: Operand, axis: Axis = None, keepdims: bool = False) -> Node:
 def matmul(a: Operand, b: Operand) -> Node:
     """The matrix product, with vectors and broadcast leading axes as NumPy's `@`."""
     x, y = as_node(a), as_node(b)
-    dtype = promote(promote(x.dtype, y.dtype), f32) if not x.dtype.is_float else promote(x.dtype, y.dtype)
+    dtype = (
+        promote(promote(x.dtype, y.dtype), f32)
+        if not x.dtype.is_float
+        else promote(x.dtype, y.dtype)
+    )
     x, y = cast(x, dtype), cast(y, dtype)
     if not x.shape or not y.shape:
-        raise ShapeError("matmul takes no scalars", got=f"{shapes.show(x.shape)} and {shapes.show(y.shape)}",
-                         expected="at least one axis each", hint="use * for a product by a number", origin=here())
+        raise ShapeError(
+            "matmul takes no scalars",
+            got=f"{shapes.show(x.shape)} and {shapes.show(y.shape)}",
+            expected="at least one axis each",
+            hint="use * for a product by a number",
+            origin=here(),
+        )
     row, column = len(x.shape) == 1, len(y.shape) == 1
     x2 = reshape(x, (1, *x.shape)) if row else x
     y2 = reshape(y, (*y.shape, 1)) if column else y
@@ -398,8 +413,12 @@ def conv2d(
 ) -> Node:
     """[N, C, H, W] by [O, C/groups, KH, KW] to [N, O, OH, OW]: cross-correlation."""
     if min(*pair(stride), *pair(dilation), groups) < 1:
-        raise ShapeError("conv2d: stride, dilation and groups are at least 1", expected=">= 1",
-                         got=f"stride {stride}, dilation {dilation}, groups {groups}", origin=here())
+        raise ShapeError(
+            "conv2d: stride, dilation and groups are at least 1",
+            expected=">= 1",
+            got=f"stride {stride}, dilation {dilation}, groups {groups}",
+            origin=here(),
+        )
     return apply(
         "conv2d",
         as_node(x),
@@ -412,10 +431,23 @@ def conv2d(
 
 
 def windows(
-    x: Node, size: Shape, stride: Shape, padding: tuple[tuple[int, int], ...], dilation: Shape, value: float = 0.0
+    x: Node,
+    size: Shape,
+    stride: Shape,
+    padding: tuple[tuple[int, int], ...],
+    dilation: Shape,
+    value: float = 0.0,
 ) -> Node:
     """[..., H, W] to [..., OH, OW, KH, KW]: every window of the last axes; `value` outside."""
-    return apply("windows", x, size=size, stride=stride, padding=padding, dilation=dilation, value=float(value))
+    return apply(
+        "windows",
+        x,
+        size=size,
+        stride=stride,
+        padding=padding,
+        dilation=dilation,
+        value=float(value),
+    )
 
 
 def reshape(x: Node, shape: Shape) -> Node:
@@ -437,7 +469,12 @@ def transpose(x: Node) -> Node:
     """The last two axes exchanged."""
     rank = len(x.shape)
     if rank < 2:
-        raise ShapeError("transpose needs two axes", expected="[..., m, n]", got=shapes.show(x.shape), origin=here())
+        raise ShapeError(
+            "transpose needs two axes",
+            expected="[..., m, n]",
+            got=shapes.show(x.shape),
+            origin=here(),
+        )
     return permute(x, (*range(rank - 2), rank - 1, rank - 2))
 
 
@@ -458,20 +495,31 @@ def slice_(x: Node, start: Shape, stop: Shape, step: Shape) -> Node:
 
 def pad(x: Node, low: Shape, high: Shape, value: float = 0.0) -> Node:
     """A border of `value` on each axis."""
-    return x if not any(low) and not any(high) else apply("pad", x, low=low, high=high, value=float(value))
+    return (
+        x
+        if not any(low) and not any(high)
+        else apply("pad", x, low=low, high=high, value=float(value))
+    )
 
 
 def concat(parts: Sequence[Node], axis: int) -> Node:
     """The parts one behind another along an axis."""
     if not parts:
-        raise ShapeError("concat needs at least one tensor", expected="one or more", got="none", origin=here())
+        raise ShapeError(
+            "concat needs at least one tensor", expected="one or more", got="none", origin=here()
+        )
     axis = shapes.axes_of(axis, len(parts[0].shape))[0]
     first = parts[0].shape
     for other in parts[1:]:
         rest = (*other.shape[:axis], *other.shape[axis + 1 :])
         if len(other.shape) != len(first) or rest != (*first[:axis], *first[axis + 1 :]):
-            raise ShapeError("concat: shapes differ beside the axis", expected=shapes.show(first),
-                             got=shapes.show(other.shape), hint=f"only axis {axis} may differ", origin=here())
+            raise ShapeError(
+                "concat: shapes differ beside the axis",
+                expected=shapes.show(first),
+                got=shapes.show(other.shape),
+                hint=f"only axis {axis} may differ",
+                origin=here(),
+            )
     total = sum(p.shape[axis] for p in parts)
     shape = (*first[:axis], total, *first[axis + 1 :])
     position = iota(shape, axis)
@@ -495,5 +543,7 @@ def gather(x: Node, index: Operand, axis: int = 0) -> Node:
 def scatter_add(updates: Node, index: Operand, size: int, axis: int = 0) -> Node:
     """Zeros of `size` along an axis, with each update added at its index; out of range adds nothing."""
     if not updates.dtype.is_float and updates.dtype is bool_:
-        raise DTypeError("scatter_add does not take bool", expected="numbers", got="bool", origin=here())
+        raise DTypeError(
+            "scatter_add does not take bool", expected="numbers", got="bool", origin=here()
+        )
     return apply("scatter_add", updates, as_node(index, i32), axis=axis, size=size)

@@ -25,7 +25,12 @@ COMMUTES = frozenset({"commutative", "associative"})
 
 def _require(condition: bool, name: str, expected: str, got: str) -> None:
     if not condition:
-        raise DTypeError(f"{name} does not take {got}", expected=expected, got=got, hint="cast it, as in x.cast(mg.f32)")
+        raise DTypeError(
+            f"{name} does not take {got}",
+            expected=expected,
+            got=got,
+            hint="cast it, as in x.cast(mg.f32)",
+        )
 
 
 def _same(name: str, inputs: tuple[Node, ...]) -> Shape:
@@ -33,7 +38,9 @@ def _same(name: str, inputs: tuple[Node, ...]) -> Shape:
     for other in inputs[1:]:
         if other.shape != shape:
             raise ShapeError(
-                f"{name} needs operands of one shape", expected=str(list(shape)), got=str(list(other.shape))
+                f"{name} needs operands of one shape",
+                expected=str(list(shape)),
+                got=str(list(other.shape)),
             )
     return shape
 
@@ -52,7 +59,12 @@ def _infer_number(name: str) -> Any:
         for node in inputs:
             _require(node.dtype is not bool_, name, "a tensor of numbers", node.dtype.name)
         first = inputs[0].dtype
-        _require(all(n.dtype is first for n in inputs), name, f"operands of {first}", inputs[-1].dtype.name)
+        _require(
+            all(n.dtype is first for n in inputs),
+            name,
+            f"operands of {first}",
+            inputs[-1].dtype.name,
+        )
         return _same(name, inputs), first
 
     return infer
@@ -84,7 +96,14 @@ def _infer_where(inputs: tuple[Node, ...], attrs: Attributes) -> tuple[Shape, DT
 
 
 def elementwise(
-    name: str, arity: int, numpy: Any, wgsl: str, *, flops: int = 1, traits: frozenset[str] = PURE, numbers: bool = False
+    name: str,
+    arity: int,
+    numpy: Any,
+    wgsl: str,
+    *,
+    flops: int = 1,
+    traits: frozenset[str] = PURE,
+    numbers: bool = False,
 ) -> Op:
     """A row for an elementwise operation on floats (or on any numbers): NumPy function and WGSL expression."""
     infer = (_infer_number if numbers else _infer_float)(name)
@@ -92,7 +111,9 @@ def elementwise(
 
 
 def _compare(name: str, numpy: Any, symbol: str) -> Op:
-    return Op(name, "map", 2, _infer_compare(name), ref.elementwise(numpy), f"({{0}} {symbol} {{1}})")
+    return Op(
+        name, "map", 2, _infer_compare(name), ref.elementwise(numpy), f"({{0}} {symbol} {{1}})"
+    )
 
 
 def _leaf(name: str, infer: Any) -> Op:
@@ -146,8 +167,24 @@ _COMPARE = [
     _compare("ne", np.not_equal, "!="),
 ]
 _LOGIC = [
-    Op("and", "map", 2, _infer_logic("and"), ref.elementwise(np.logical_and), "({0} && {1})", traits=COMMUTES),
-    Op("or", "map", 2, _infer_logic("or"), ref.elementwise(np.logical_or), "({0} || {1})", traits=COMMUTES),
+    Op(
+        "and",
+        "map",
+        2,
+        _infer_logic("and"),
+        ref.elementwise(np.logical_and),
+        "({0} && {1})",
+        traits=COMMUTES,
+    ),
+    Op(
+        "or",
+        "map",
+        2,
+        _infer_logic("or"),
+        ref.elementwise(np.logical_or),
+        "({0} || {1})",
+        traits=COMMUTES,
+    ),
     Op("not", "map", 1, _infer_logic("not"), ref.elementwise(np.logical_not), "(!{0})"),
 ]
 
@@ -230,7 +267,14 @@ CONTRACTIONS = [
     Op("matmul", "contract", 2, _infer_matmul, ref.matmul, flops=2),
     Op("conv2d", "contract", 2, _infer_conv(shapes.conv2d), ref.conv2d, flops=2),
     Op("conv2d_input", "contract", 2, _infer_conv(shapes.conv2d_input), ref.conv2d_input, flops=2),
-    Op("conv2d_weight", "contract", 2, _infer_conv(shapes.conv2d_weight), ref.conv2d_weight, flops=2),
+    Op(
+        "conv2d_weight",
+        "contract",
+        2,
+        _infer_conv(shapes.conv2d_weight),
+        ref.conv2d_weight,
+        flops=2,
+    ),
 ]
 
 
@@ -249,7 +293,9 @@ def _infer_scatter(inputs: tuple[Node, ...], attrs: Attributes) -> tuple[Shape, 
 def _infer_effect(inputs: tuple[Node, ...], attrs: Attributes) -> tuple[Shape, DType]:
     value, leaf, new = inputs
     if leaf.shape != new.shape or leaf.dtype is not new.dtype:
-        raise ShapeError("the new value does not fit", expected=str(list(leaf.shape)), got=str(list(new.shape)))
+        raise ShapeError(
+            "the new value does not fit", expected=str(list(leaf.shape)), got=str(list(new.shape))
+        )
     return value.shape, value.dtype
 
 

@@ -149,7 +149,10 @@ def windows(node: Node, x: Array) -> Array:
     counts = node.shape[lead : lead + k]
     index = []
     for axis in range(k):
-        at = np.arange(counts[axis])[:, None] * stride[axis] + np.arange(size[axis])[None] * dilation[axis]
+        at = (
+            np.arange(counts[axis])[:, None] * stride[axis]
+            + np.arange(size[axis])[None] * dilation[axis]
+        )
         around = [1] * (2 * k)
         around[axis], around[k + axis] = counts[axis], size[axis]
         index.append(at.reshape(around))
@@ -165,13 +168,20 @@ def unwindows(node: Node, g: Array) -> Array:
     index: list[Array] = []
     valid: Any = np.True_
     for axis in range(k):
-        at = np.arange(shape[axis])[:, None] + padding[axis][0] - np.arange(size[axis])[None] * dilation[axis]
+        at = (
+            np.arange(shape[axis])[:, None]
+            + padding[axis][0]
+            - np.arange(size[axis])[None] * dilation[axis]
+        )
         ok = (at % stride[axis] == 0) & (at >= 0) & (at // stride[axis] < counts[axis])
         around = [1] * (2 * k)
         around[axis], around[k + axis] = shape[axis], size[axis]
         index.append(np.where(ok, at // stride[axis], 0).reshape(around))
         valid = valid & ok.reshape(around)
-    taps = [np.arange(s).reshape([-1 if i == k + a else 1 for i in range(2 * k)]) for a, s in enumerate(size)]
+    taps = [
+        np.arange(s).reshape([-1 if i == k + a else 1 for i in range(2 * k)])
+        for a, s in enumerate(size)
+    ]
     return np.where(valid, g[(..., *index, *taps)], np.zeros((), g.dtype))
 
 
@@ -222,7 +232,8 @@ def _columns(node: Node, x: Array, size: tuple[int, ...], counts: tuple[int, ...
     stride, dilation = node.attr("stride"), node.attr("dilation")
     padded = np.pad(x, [(0, 0), (0, 0), *node.attr("padding")])
     at = [
-        np.arange(counts[a])[:, None] * stride[a] + np.arange(size[a])[None] * dilation[a] for a in (0, 1)
+        np.arange(counts[a])[:, None] * stride[a] + np.arange(size[a])[None] * dilation[a]
+        for a in (0, 1)
     ]
     return padded[:, :, at[0][:, None, :, None], at[1][None, :, None, :]]
 

@@ -80,10 +80,14 @@ def permuted(source: Shape, axes: tuple[int, ...]) -> Shape:
 
 def expanded(source: Shape, shape: Shape) -> Shape:
     """The wider shape, when only sizes of 1 grow."""
-    fits = len(source) == len(shape) and all(s in (1, n) for s, n in zip(source, shape, strict=True))
+    fits = len(source) == len(shape) and all(
+        s in (1, n) for s, n in zip(source, shape, strict=True)
+    )
     if not fits:
         raise ShapeError(
-            f"cannot expand {show(source)} to {show(shape)}", expected="equal sizes, or 1", got=show(source)
+            f"cannot expand {show(source)} to {show(shape)}",
+            expected="equal sizes, or 1",
+            got=show(source),
         )
     return shape
 
@@ -139,7 +143,9 @@ def matmul(a: Shape, b: Shape) -> Shape:
     return (*a[:-1], b[-1])
 
 
-def conv2d(x: Shape, w: Shape, stride: Shape, padding: Pairs, dilation: Shape, groups: int) -> Shape:
+def conv2d(
+    x: Shape, w: Shape, stride: Shape, padding: Pairs, dilation: Shape, groups: int
+) -> Shape:
     """[N, C, H, W] by [O, C/groups, KH, KW] to [N, O, OH, OW]."""
     if len(x) != 4 or len(w) != 4:
         raise ShapeError(
@@ -180,5 +186,7 @@ def scattered(updates: Shape, index: Shape, axis: int, size: int) -> Shape:
     """The axes of the index, at `axis`, are replaced by one of `size`."""
     found = updates[axis : axis + len(index)]
     if found != index:
-        raise ShapeError("scatter_add: the updates do not match the index", expected=show(index), got=show(found))
+        raise ShapeError(
+            "scatter_add: the updates do not match the index", expected=show(index), got=show(found)
+        )
     return (*updates[:axis], size, *updates[axis + len(index) :])
