@@ -122,7 +122,7 @@ class FrontEndHook(BuildHookInterface[Any]):
 def main() -> None:
     """Build into the working tree, with Node.js from a wheel where the machine has none."""
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
-    if is_built(ROOT):
+    if is_built(ROOT) and (ROOT / STAMP).is_file():
         return
     print("building the front end", flush=True)
     if not has_node():
