@@ -1,0 +1,1 @@
+"""Readers of weights and models that come as files."""

@@ -1,0 +1,1 @@
+"""Training: optimisers, schedules, batches, the loop, its result, and checkpoints."""
