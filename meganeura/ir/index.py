@@ -8,7 +8,7 @@ through views to see what a tile reads; code generation prints them.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Literal
 
@@ -23,12 +23,12 @@ class Atom:
     name: str = ""
     of: Index | None = None
     by: int = 1
-    low: int = field(default=0, compare=False)
-    high: int = field(default=0, compare=False)
+    low: int = 0
+    high: int = 0
 
     @cached_property
     def _hash(self) -> int:
-        return hash((self.kind, self.name, self.of, self.by))
+        return hash((self.kind, self.name, self.of, self.by, self.high))
 
     def __hash__(self) -> int:
         return self._hash
@@ -113,7 +113,11 @@ def _recombine(terms: dict[Atom, int]) -> None:
 
 def _quotient_atom(e: Index, n: int) -> Atom | None:
     result = div(e, n)
-    return result.terms[0][0] if len(result.terms) == 1 and result.terms[0][1] == 1 and not result.const else None
+    return (
+        result.terms[0][0]
+        if len(result.terms) == 1 and result.terms[0][1] == 1 and not result.const
+        else None
+    )
 
 
 def _fold_ones(e: Index) -> Index:
@@ -173,7 +177,11 @@ def _coarsen(e: Index, n: int) -> tuple[Index, Index, int] | None:
             continue
         big, small = _split(e, step)
         if big.terms and small.low >= 0 and small.high < step:
-            return Index(tuple((a, c // step) for a, c in big.terms), big.const // step), small, step
+            return (
+                Index(tuple((a, c // step) for a, c in big.terms), big.const // step),
+                small,
+                step,
+            )
     return None
 
 
@@ -221,7 +229,9 @@ def unflatten(flat: Index, shape: Shape) -> Indices:
     result = []
     for axis, (n, s) in enumerate(zip(shape, strides(shape), strict=True)):
         quotient = div(flat, s) if s else flat
-        result.append(quotient if axis == 0 and flat.high < n * s else mod(quotient, n) if n else ZERO)
+        result.append(
+            quotient if axis == 0 and flat.high < n * s else mod(quotient, n) if n else ZERO
+        )
     return tuple(result)
 
 
@@ -306,7 +316,10 @@ def _read_unwindows(view: Node, at: Indices) -> Read:
         step, dilation = view.attr("stride")[axis], view.attr("dilation")[axis]
         where = add(element, scale(tap, -dilation), const(view.attr("padding")[axis][0]))
         inner.append(div(where, step))
-        guards += [Guard("range", where, (source[lead + axis] - 1) * step + 1), Guard("multiple", where, step)]
+        guards += [
+            Guard("range", where, (source[lead + axis] - 1) * step + 1),
+            Guard("multiple", where, step),
+        ]
     inner += at[lead + k :]
     return Read(tuple(inner), tuple(g for g in guards if not g.certain), 0.0)
 
@@ -349,7 +362,9 @@ def _term(atom: Atom, coefficient: int) -> str:
     else:
         inner = text(atom.of) if atom.of is not None else ""
         simple = atom.of is not None and len(atom.of.terms) == 1 and not atom.of.const
-        inner = inner if simple and atom.of is not None and atom.of.terms[0][1] == 1 else f"({inner})"
+        inner = (
+            inner if simple and atom.of is not None and atom.of.terms[0][1] == 1 else f"({inner})"
+        )
         base = f"{inner} {'/' if atom.kind == 'div' else '%'} {atom.by}u"
     if coefficient == 1:
         return base if atom.kind == "var" else f"({base})" if atom.kind == "mod" else f"({base})"
