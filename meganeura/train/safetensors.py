@@ -1,7 +1,7 @@
 """The safetensors format: a length, a JSON header, and raw tensors behind it.
 
-Source of the format: the specification in the README of huggingface/safetensors. Everything is checked before a tensor is
-given out: a damaged file raises and yields nothing.
+Source of the format: the specification in the README of huggingface/safetensors. Everything is
+checked before a tensor is given out: a damaged file raises and yields nothing.
 """
 
 from __future__ import annotations
@@ -75,7 +75,8 @@ def write(
     tensors: Mapping[str, Array],
     metadata: Mapping[str, str] | None = None,
 ) -> None:
-    """Writes tensors and text to a file, all or nothing: an older file of that name stays until the new one is whole.
+    """Writes tensors and text to a file, all or nothing: an older file of that name stays until the
+    new one is whole.
 
     Raises CheckpointError for an array of a type that the format does not know.
 
@@ -124,7 +125,8 @@ def write(
 def read(path: str | os.PathLike[str]) -> File:
     """All tensors and the text of a file; BF16 comes as float32.
 
-    Raises CheckpointError when the file is missing, truncated, or its header does not describe its bytes.
+    Raises CheckpointError when the file is missing, truncated, or its header does not describe its
+    bytes.
     """
     place = Path(path)
     try:
@@ -222,13 +224,9 @@ def _check_layout(path: Path, entries: list[_Entry], available: int) -> None:
             )
         end = entry.stop
     if end > available:
-        raise _damaged(
-            path, "it is truncated", f"{end:,} bytes of tensors", f"{available:,} bytes"
-        )
+        raise _damaged(path, "it is truncated", f"{end:,} bytes of tensors", f"{available:,} bytes")
     if end < available:
-        raise _damaged(
-            path, "it is too long", f"{end:,} bytes of tensors", f"{available:,} bytes"
-        )
+        raise _damaged(path, "it is too long", f"{end:,} bytes of tensors", f"{available:,} bytes")
 
 
 def _tensor(entry: _Entry, content: bytes, begin: int) -> Array:
