@@ -4,7 +4,7 @@ VENV=.venv
 STAMPS=$VENV/.meganeura
 unset PYTHONPATH PYTHONHOME VIRTUAL_ENV
 
-say() { printf '%s\n' "$*" >&2; }
+say() { printf '%s\n' "$@" >&2; }
 die() { say "$@"; exit 1; }
 
 # --- apt ---
@@ -16,10 +16,11 @@ apt_usable() {
   [ "$(id -u)" = 0 ] || sudo -n true 2>/dev/null
 }
 
-# apt_install WHY PACKAGE...: install the packages, or say the line to type. Fails where they are not there afterwards.
+# apt_install WHY PACKAGE...: install what is missing, or say the line to type and fail.
 apt_install() {
   local why=$1
   shift
+  if dpkg -s "$@" >/dev/null 2>&1; then return 0; fi
   if apt_usable; then
     say "installing $* ($why)"
     if as_root env DEBIAN_FRONTEND=noninteractive sh -c '
@@ -86,6 +87,7 @@ install_project() { pip_install --no-deps --no-build-isolation --editable .; }
 
 # Everything that both commands need: the venv, the locked packages, the built front end, the project itself.
 setup() {
+  mkdir -p build
   setup_venv
   once lock "$(key_of requirements/lock.txt)" install_lock
   "$VENV/bin/python" hatch_build.py
@@ -114,7 +116,8 @@ setup_gpu() {
 }
 
 find_chromium() {
-  command -v chromium || command -v chromium-browser || command -v google-chrome
+  command -v chromium || command -v chromium-browser || command -v google-chrome ||
+    command -v '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome'
 }
 
 # Ubuntu's package is a snap, which a script cannot count on; there the browser is the user's to install.

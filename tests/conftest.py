@@ -16,7 +16,12 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 # Debian's chromium ships a second Vulkan driver; the loader takes it beside those that it finds.
 SWIFTSHADER = Path("/usr/lib/chromium/vk_swiftshader_icd.json")
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+BROWSERS = (
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+)
 GROUPS = ("device", "notebook")
 
 
