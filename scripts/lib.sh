@@ -70,7 +70,7 @@ once() {
   local stamp=$STAMPS/$1 key=$2
   shift 2
   if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$key" ]; then return 0; fi
-  "$@"
+  "$@" || return
   printf '%s\n' "$key" > "$stamp"
 }
 
