@@ -62,12 +62,16 @@ def _position(code: CodeType, instruction: int) -> tuple[int, int, int, int]:
 
 
 def _cell_name(frame: FrameType) -> str:
-    """``In[n]`` for the cell that a notebook runs, else the file's own name."""
+    """``In[n]`` for a cell, by the number of the run that compiled it, else the file's own name.
+
+    IPython puts `get_ipython` into the user's globals; its compiler knows its own files' cells.
+    """
     file = frame.f_code.co_filename
-    history = frame.f_globals.get("In")
-    if isinstance(history, list) and ("ipykernel" in file or "ipython-input" in file):
-        return f"In[{len(history) - 1}]"
-    return file.rsplit("/", 1)[-1]
+    get_shell = frame.f_globals.get("get_ipython")
+    shell = get_shell() if callable(get_shell) else None
+    name_of = getattr(getattr(shell, "compile", None), "format_code_name", None)
+    named = name_of(file) if name_of is not None else None
+    return str(named[1]) if named else file.rsplit("/", 1)[-1]
 
 
 def user_source() -> Source | None:
@@ -86,5 +90,6 @@ def here(name: str | None = None) -> Origin:
     """The origin of a node that is made now: the user's line, or that of the node being differentiated."""
     build = current_build()
     forward = build.forward
-    source = forward.origin.source if forward is not None else user_source()
+    like = build.stands_for if build.stands_for is not None else forward
+    source = like.origin.source if like is not None else user_source()
     return Origin(source, build.scope, build.composite, build.phase, name, forward)
