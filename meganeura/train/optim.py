@@ -46,7 +46,7 @@ class Optimizer(Protocol):
 
 def hyper_input() -> Node:
     """The leaf that brings the step's numbers to the device."""
-    return build.input_(HYPER, (WIDTH,))
+    return build.dedicated(HYPER, (WIDTH,), f32)
 
 
 @contextmanager

@@ -1,0 +1,42 @@
+"""Ctrl-C and the notebook's stop button, heard between steps.
+
+The first one only sets a flag, so that no call into the driver is cut in two; the second is an
+ordinary KeyboardInterrupt.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+
+class Stop:
+    """Whether the user has asked to stop."""
+
+    requested = False
+
+
+@contextmanager
+def interrupts() -> Iterator[Stop]:
+    """While inside, SIGINT sets the flag; other threads than the main one keep the usual behaviour."""
+    stop = Stop()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+    previous = signal.getsignal(signal.SIGINT)
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        if stop.requested:
+            raise KeyboardInterrupt
+        stop.requested = True
+
+    signal.signal(signal.SIGINT, handle)
+    try:
+        yield stop
+    finally:
+        signal.signal(
+            signal.SIGINT, previous if previous is not None else signal.default_int_handler
+        )
