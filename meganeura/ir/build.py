@@ -22,6 +22,9 @@ from meganeura.ir.source import Origin, here
 Operand = Node | float | int | bool | np.ndarray[Any, Any] | Sequence[Any]
 Axis = int | tuple[int, ...] | None
 
+AUTOMATIC = 1 << 16
+"""Random streams from here on are numbered by `ir.mode.bind`; below they are the user's own."""
+
 
 def apply(op: str | Op, *inputs: Node, **attrs: Any) -> Node:
     """The node of an operation; a shape or type that does not fit is reported at the user's line."""
@@ -108,8 +111,9 @@ def _float(name: str, x: Operand) -> Node:
 
 
 def neg(x: Operand) -> Node:
-    """Minus x."""
-    return _unary("neg", x)
+    """Minus x; for u32 modulo 2**32."""
+    node = as_node(x)
+    return sub(0, node) if node.dtype is u32 else apply("neg", node)
 
 
 def abs_(x: Operand) -> Node:
@@ -292,7 +296,10 @@ def where(condition: Operand, a: Operand, b: Operand) -> Node:
     test = as_node(condition)
     test = test if test.dtype is bool_ else ne(test, 0)
     x, y = _meet([a, b])
-    shape = shapes.broadcast(test.shape, x.shape)
+    try:
+        shape = shapes.broadcast(test.shape, x.shape)
+    except MeganeuraError as error:
+        raise located(error, here()) from None
     return apply("where", broadcast_to(test, shape), broadcast_to(x, shape), broadcast_to(y, shape))
 
 
@@ -307,7 +314,7 @@ def cast(x: Node, dtype: DType) -> Node:
 
 def iota(shape: Shape, axis: int) -> Node:
     """The index along an axis, as i32, in a tensor of that shape."""
-    return apply("iota", shape=tuple(shape), axis=shapes.axes_of(axis, len(shape))[0])
+    return apply("iota", shape=tuple(shape), axis=axis % len(shape))
 
 
 def random_bits(seed: Node, shape: Shape, stream: int) -> Node:
@@ -315,14 +322,18 @@ def random_bits(seed: Node, shape: Shape, stream: int) -> Node:
     return apply("random", broadcast_to(cast(seed, u32), tuple(shape)), stream=stream)
 
 
+def _axes(axis: Axis, node: Node) -> tuple[int, ...]:
+    try:
+        return shapes.axes_of(axis, len(node.shape))
+    except MeganeuraError as error:
+        raise located(error, here()) from None
+
+
 def _reduce(name: str, x: Operand, axis: Axis, keepdims: bool) -> Node:
     node = as_node(x)
     if node.dtype is bool_:
         node = cast(node, i32)
-    try:
-        axes = shapes.axes_of(axis, len(node.shape))
-    except MeganeuraError as error:
-        raise located(error, here()) from None
+    axes = _axes(axis, node)
     if not axes and name != "argmax":
         return node
     result = apply(name, node, axes=axes)
@@ -354,7 +365,7 @@ def argmax(x: Operand, axis: Axis = None, keepdims: bool = False) -> Node:
 def mean(x: Operand, axis: Axis = None, keepdims: bool = False) -> Node:
     """The mean over the axes; NaN over none, as in NumPy."""
     node = as_node(x)
-    axes = shapes.axes_of(axis, len(node.shape))
+    axes = _axes(axis, node)
     count = math.prod(node.shape[a] for a in axes)
     total = sum_(node if node.dtype.is_float else cast(node, f32), axes, keepdims)
     return mul(total, 1.0 / count) if count else div(total, 0.0)
@@ -381,7 +392,10 @@ def matmul(a: Operand, b: Operand) -> Node:
     x2 = reshape(x, (1, *x.shape)) if row else x
     y2 = reshape(y, (*y.shape, 1)) if column else y
     if x2.shape[-1] == y2.shape[-2]:
-        batch = shapes.broadcast(x2.shape[:-2], y2.shape[:-2])
+        try:
+            batch = shapes.broadcast(x2.shape[:-2], y2.shape[:-2])
+        except MeganeuraError as error:
+            raise located(error, here()) from None
         x2 = broadcast_to(x2, (*batch, *x2.shape[-2:]))
         y2 = broadcast_to(y2, (*batch, *y2.shape[-2:]))
     result = apply("matmul", x2, y2)
@@ -461,7 +475,8 @@ def reshape(x: Node, shape: Shape) -> Node:
 
 def permute(x: Node, axes: Sequence[int]) -> Node:
     """The axes in another order."""
-    order = tuple(a % len(x.shape) if x.shape else a for a in axes)
+    rank = len(x.shape)
+    order = tuple(a + rank if -rank <= a < 0 else a for a in axes)
     return x if order == tuple(range(len(x.shape))) else apply("permute", x, axes=order)
 
 
@@ -488,6 +503,10 @@ def broadcast_to(x: Node, shape: Shape) -> Node:
 
 def slice_(x: Node, start: Shape, stop: Shape, step: Shape) -> Node:
     """`start:stop:step` on each axis, as `slice.indices` gives them."""
+    empty = [len(range(a, b, s)) == 0 for a, b, s in zip(start, stop, step, strict=True)]
+    start = tuple(0 if e else a for a, e in zip(start, empty, strict=True))
+    stop = tuple(0 if e else b for b, e in zip(stop, empty, strict=True))
+    step = tuple(1 if e else s for s, e in zip(step, empty, strict=True))
     if start == (0,) * len(start) and stop == x.shape and step == (1,) * len(step):
         return x
     return apply("slice", x, start=start, stop=stop, step=step)
@@ -537,7 +556,7 @@ def concat(parts: Sequence[Node], axis: int) -> Node:
 
 def gather(x: Node, index: Operand, axis: int = 0) -> Node:
     """Elements of x along an axis, by index; out of range is clamped."""
-    return apply("gather", x, as_node(index, i32), axis=shapes.axes_of(axis, len(x.shape))[0])
+    return apply("gather", x, as_node(index, i32), axis=_axes(axis, x)[0])
 
 
 def scatter_add(updates: Node, index: Operand, size: int, axis: int = 0) -> Node:
@@ -547,3 +566,28 @@ def scatter_add(updates: Node, index: Operand, size: int, axis: int = 0) -> Node
             "scatter_add does not take bool", expected="numbers", got="bool", origin=here()
         )
     return apply("scatter_add", updates, as_node(index, i32), axis=axis, size=size)
+
+
+def detach(x: Node) -> Node:
+    """x as a value: no gradient flows through it."""
+    return apply("detach", x)
+
+
+def effect(value: Node, leaf: Node, new: Node) -> Node:
+    """`value`, with the note that a training step also sets the parameter or state `leaf` to `new`."""
+    return apply("effect", value, leaf, new)
+
+
+def dedicated(name: str, shape: Shape, dtype: DType) -> Node:
+    """An input that the system itself feeds: one for the process, whichever line asks for it."""
+    return Node.make(OPS["input"], (), {"name": name, "shape": shape, "dtype": dtype}, Origin())
+
+
+def training() -> Node:
+    """The bool that is true in a training step; `ir.mode.bind` makes it a constant."""
+    return dedicated("meganeura.training", (), bool_)
+
+
+def seed() -> Node:
+    """The u32 that the training loop feeds from its seed and step, for dropout."""
+    return dedicated("meganeura.seed", (), u32)

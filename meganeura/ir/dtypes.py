@@ -65,3 +65,20 @@ def of_array(array: np.ndarray[Any, Any]) -> DType:
             hint="convert it first, as in array.astype(np.float32)",
         )
     return found
+
+
+def as_dtype(value: object) -> DType:
+    """A data type from itself, its name such as "f32", or a NumPy type."""
+    if isinstance(value, DType):
+        return value
+    if isinstance(value, str) and value in DTYPES:
+        return DTYPES[value]
+    for found in DTYPES.values():
+        if value is found.numpy or (isinstance(value, np.dtype) and value == np.dtype(found.numpy)):
+            return found
+    raise DTypeError(
+        "not a data type of tensors",
+        expected=f"one of {', '.join(DTYPES)}",
+        got=repr(value),
+        hint="use mg.f32, mg.i32 or another of them",
+    )

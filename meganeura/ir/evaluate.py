@@ -38,7 +38,8 @@ def evaluate_nodes(
         if node.op.name == "constant":
             known[node] = convert(node.attr("value").array, node, real)
         else:
-            known[node] = node.op.numpy(node, *(known[n] for n in node.inputs))
+            value = node.op.numpy(node, *(known[n] for n in node.inputs))
+            known[node] = convert(value, node, real)
     return known
 
 

@@ -62,7 +62,7 @@ class Node:
     def make(op: Op, inputs: tuple[Node, ...], attrs: Mapping[str, Any], origin: Origin) -> Node:
         """The one node for this operation, operands, attributes and origin; shapes are checked on creation."""
         packed = tuple(sorted(attrs.items()))
-        key = (op.name, tuple(map(id, inputs)), packed, origin)
+        key = (op, tuple(map(id, inputs)), packed, origin)
         found = _interned.get(key)
         if found is not None:
             return found
@@ -166,6 +166,22 @@ class Graph:
     def leaves(self, op: str) -> tuple[Node, ...]:
         """The leaves of one operation: "input", "parameter", "state" or "constant", in order of creation."""
         return tuple(sorted((n for n in self.nodes if n.op.name == op), key=lambda n: n.serial))
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        """The feeds, in order of creation."""
+        return self.leaves("input")
+
+    @property
+    def parameters(self) -> tuple[Node, ...]:
+        """The parameters, in order of creation."""
+        return self.leaves("parameter")
+
+    def text(self) -> str:
+        """The graph as text: one node a line, the same for the same graph."""
+        from meganeura.ir.text import text
+
+        return text(self)
 
     @cached_property
     def users(self) -> dict[Node, tuple[Node, ...]]:

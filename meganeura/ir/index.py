@@ -81,7 +81,7 @@ def const(value: int) -> Index:
 
 def var(name: str, count: int) -> Index:
     """A loop variable that runs from 0 to count - 1."""
-    return Index(((Atom("var", name, low=0, high=max(count - 1, 0)), 1),))
+    return Index(((Atom("var", name, low=0, high=count - 1), 1),)) if count > 1 else ZERO
 
 
 def _normal(terms: dict[Atom, int], constant: int) -> Index:

@@ -15,7 +15,7 @@ from meganeura.errors import DTypeError, ShapeError
 from meganeura.ir import reference as ref
 from meganeura.ir import shapes
 from meganeura.ir.dtypes import DType, bool_, f32, i32, u32
-from meganeura.ir.graph import Array, Node, Op, Shape
+from meganeura.ir.graph import Node, Op, Shape
 
 Attributes = Mapping[str, Any]
 
@@ -300,7 +300,15 @@ def _infer_effect(inputs: tuple[Node, ...], attrs: Attributes) -> tuple[Shape, D
 
 
 EFFECT = Op("effect", "view", 3, _infer_effect, ref.effect, flops=0)
-"""`value`, with the note that training also sets `leaf` to `new`; `ir.mode` takes it out before anything is compiled."""
+"""`value`, noting that training also sets `leaf` to `new`; `ir.mode` takes it out before compiling."""
+
+
+def _infer_detach(inputs: tuple[Node, ...], attrs: Attributes) -> tuple[Shape, DType]:
+    return inputs[0].shape, inputs[0].dtype
+
+
+DETACH = Op("detach", "view", 1, _infer_detach, ref.detach, flops=0)
+"""The value, through which no gradient flows; `ir.mode` takes it out before anything is compiled."""
 
 GATHERS = [
     Op("gather", "gather", 2, _infer_gather, ref.gather, flops=0),
@@ -321,6 +329,7 @@ OPS: Mapping[str, Op] = {
         *CONTRACTIONS,
         *GATHERS,
         EFFECT,
+        DETACH,
     ]
 }
 

@@ -107,9 +107,10 @@ def argmax(node: Node, x: Array) -> Array:
     """The index of the first greatest element, counted over the reduced axes in order."""
     axes = node.attr("axes")
     kept = [i for i in range(x.ndim) if i not in axes]
-    flat = x.transpose([*kept, *axes]).reshape(*node.shape, -1)
-    if flat.shape[-1] == 0:
+    count = math.prod(x.shape[a] for a in axes)
+    if count == 0 or x.size == 0:
         return np.zeros(node.shape, np.int32)
+    flat = x.transpose([*kept, *axes]).reshape(*node.shape, count)
     return np.asarray(np.argmax(flat, axis=-1)).astype(np.int32)
 
 
@@ -203,7 +204,8 @@ def conv2d_weight(node: Node, x: Array, g: Array) -> Array:
     """How conv2d changes with its filters: windows of the image times the gradient."""
     groups, size = node.attr("groups"), node.attr("size")
     n, o, oh, ow = g.shape
-    columns = _columns(node, x, size, (oh, ow)).reshape(n, groups, -1, oh, ow, *size)
+    columns = _columns(node, x, size, (oh, ow))
+    columns = columns.reshape(n, groups, node.shape[1], oh, ow, *size)
     gradient = g.reshape(n, groups, o // groups, oh, ow)
     return np.einsum("ngcyxhw,ngoyx->gochw", columns, gradient, optimize=True).reshape(node.shape)
 
@@ -223,7 +225,7 @@ def conv2d_input(node: Node, g: Array, w: Array) -> Array:
             part = np.einsum("ngoyx,goc->ngcyx", gradient, filters[..., y, x], optimize=True)
             rows = slice(y * dy, y * dy + (oh - 1) * sy + 1, sy)
             columns = slice(x * dx, x * dx + (ow - 1) * sx + 1, sx)
-            out[:, :, rows, columns] += part.reshape(n, -1, oh, ow)
+            out[:, :, rows, columns] += part.reshape(n, node.shape[1], oh, ow)
     return out[:, :, top : top + height, left : left + width]
 
 
@@ -248,13 +250,20 @@ def scatter_add(node: Node, updates: Array, index: Array) -> Array:
     """The sum of the updates that name each place; an index out of range adds nothing."""
     axis, size = node.attr("axis"), node.attr("size")
     rank = index.ndim
-    rows = np.moveaxis(updates, range(axis, axis + rank), range(rank)).reshape(index.size, -1)
+    rows = np.moveaxis(updates, range(axis, axis + rank), range(rank)).reshape(
+        index.size, node.size // size if size else 0
+    )
     flat = index.reshape(-1).astype(np.int64)
     ok = (flat >= 0) & (flat < size)
     out = np.zeros((size, rows.shape[1]), updates.dtype)
     np.add.at(out, flat[ok], rows[ok])
     rest = (*updates.shape[:axis], *updates.shape[axis + rank :])
     return np.moveaxis(out.reshape(size, *rest), 0, axis)
+
+
+def detach(node: Node, x: Array) -> Array:
+    """The value; only gradients see a difference."""
+    return x
 
 
 def effect(node: Node, value: Array, leaf: Array, new: Array) -> Array:

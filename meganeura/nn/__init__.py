@@ -1,0 +1,23 @@
+"""Layers as functions of tensors; parameters are made under the layer's name."""
+
+from meganeura.nn.layers import (
+    batch_norm,
+    conv2d,
+    dropout,
+    embedding,
+    group_norm,
+    layer_norm,
+    linear,
+    rms_norm,
+)
+
+__all__ = [
+    "batch_norm",
+    "conv2d",
+    "dropout",
+    "embedding",
+    "group_norm",
+    "layer_norm",
+    "linear",
+    "rms_norm",
+]

@@ -1,0 +1,122 @@
+"""Where values come from: feeds, parameters, constants; and graphs from tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from meganeura import trace
+from meganeura.errors import DTypeError, NameClashError
+from meganeura.ir import build
+from meganeura.ir.dtypes import DType, as_dtype, f32
+from meganeura.ir.graph import Graph, Node
+from meganeura.ir.initial import as_initial
+from meganeura.ir.source import here
+from meganeura.ir.spec import check_names
+from meganeura.tensor.tensor import Tensor, TensorLike, node_of
+
+Outputs = Tensor | Sequence[Tensor] | Mapping[str, Tensor]
+
+
+def input(name: str, shape: Sequence[int] = (), dtype: DType | str = f32) -> Tensor:
+    """A feed: its value comes with each call of the program, by this name.
+
+    >>> import meganeura as mg
+    >>> mg.input("y", (128,), mg.i32).dtype
+    i32
+    """
+    return Tensor(build.input_(name, tuple(map(int, shape)), as_dtype(dtype)))
+
+
+def parameter(
+    name: str,
+    shape: Sequence[int] | None = None,
+    init: Any = 0.0,
+    *,
+    dtype: DType | str = f32,
+    trainable: bool = True,
+) -> Tensor:
+    """A tensor that stays on the device between calls, and that training changes if `trainable`.
+
+    `init` is a number, an array, or one of `mg.init`: a recipe whose numbers depend on the seed and the name alone. Inside
+    `mg.scope("block")` the name becomes "block.name". An array gives the shape, where none is given.
+    """
+    if shape is None:
+        shape = getattr(init, "shape", None)
+        if shape is None:
+            raise DTypeError(
+                f"the parameter {name!r} has no shape",
+                expected="a shape, or an array as init",
+                got="neither",
+                hint=f"write mg.parameter({name!r}, (64, 10))",
+                origin=here(),
+            )
+    sizes = tuple(map(int, shape))
+    full = ".".join((*trace.current_build().scope, name))
+    recipe = as_initial(init, sizes)
+    return Tensor(build.parameter(full, sizes, recipe, as_dtype(dtype), trainable))
+
+
+def constant(value: Any, dtype: DType | str | None = None) -> Tensor:
+    """A tensor whose numbers are known now; float64 becomes f32, int64 becomes i32."""
+    return Tensor(build.constant(value, None if dtype is None else as_dtype(dtype)))
+
+
+def zeros(shape: Sequence[int], dtype: DType | str = f32) -> Tensor:
+    """Zeros."""
+    return full(shape, 0, dtype)
+
+
+def ones(shape: Sequence[int], dtype: DType | str = f32) -> Tensor:
+    """Ones."""
+    return full(shape, 1, dtype)
+
+
+def full(shape: Sequence[int], value: float | int | bool, dtype: DType | str = f32) -> Tensor:
+    """One number everywhere."""
+    return Tensor(build.broadcast_to(build.constant(value, as_dtype(dtype)), tuple(shape)))
+
+
+def arange(size: int) -> Tensor:
+    """0 to size - 1, as i32."""
+    return Tensor(build.iota((size,), 0))
+
+
+def as_tensor(value: TensorLike) -> Tensor:
+    """A tensor as it is; a number or an array as a constant."""
+    return value if isinstance(value, Tensor) else Tensor(build.as_node(node_of(value)))
+
+
+@contextmanager
+def scope(name: str) -> Iterator[None]:
+    """What is made inside belongs to the named part of the model; parameters get the name as a prefix."""
+    with trace.scope(name):
+        yield
+
+
+def graph_of(outputs: Outputs) -> Graph:
+    """The graph that computes the outputs, each under its key, its own name, or "output" and a number.
+
+    NameClashError when two different leaves or two outputs have one name.
+    """
+    named: list[tuple[str, Node]]
+    if isinstance(outputs, Mapping):
+        named = [(name, tensor.node) for name, tensor in outputs.items()]
+    elif isinstance(outputs, Tensor):
+        named = [(outputs.name or "output", outputs.node)]
+    else:
+        named = [(t.name or f"output{i}", t.node) for i, t in enumerate(outputs)]
+    seen: dict[str, Node] = {}
+    for name, node in named:
+        if seen.setdefault(name, node) is not node:
+            raise NameClashError(
+                f"two outputs are named {name!r}",
+                expected="a name for each output",
+                got=f"{list(seen[name].shape)} and {list(node.shape)}",
+                hint='name them, as in mg.compile({"loss": loss, "logits": logits})',
+                origin=here(),
+            )
+    graph = Graph(tuple(seen.items()))
+    check_names(graph)
+    return graph
