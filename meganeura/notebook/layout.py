@@ -19,13 +19,17 @@ Span = tuple[float, float]
 
 @dataclass(frozen=True)
 class Box:
-    """A thing to place: its size in px, its column and its row; boxes of one cell are ordered by the layout."""
+    """A thing to place: its size in px, its column and its row.
+
+    The boxes of one cell are ordered by the layout, unless one of them is `fixed`: then as given.
+    """
 
     id: str
     width: float
     height: float
     column: int
     row: int
+    fixed: bool = False
 
 
 @dataclass(frozen=True)
@@ -146,11 +150,12 @@ def _ordered(state: _State) -> dict[tuple[int, int], list[str]]:
     for wire in state.wires:
         near[wire.source].append(wire.target)
         near[wire.target].append(wire.source)
+    fixed = {(b.row, b.column) for b in state.boxes.values() if b.fixed}
     where = {name: (state.boxes[name].column, i) for ids in cells.values() for i, name in enumerate(ids)}
     for sweep in range(4):
         for key in sorted(cells, reverse=sweep % 2 == 1):
             ids = cells[key]
-            if len(ids) > 1:
+            if len(ids) > 1 and key not in fixed:
                 ids.sort(key=lambda n: (_barycentre(n, near, where, state), where[n]))
                 where.update((name, (key[1], i)) for i, name in enumerate(ids))
     return dict(cells)
