@@ -1,0 +1,253 @@
+"""Extraction: which e-node each class becomes, at the least cost of the whole graph, shared nodes
+counted once.
+
+Counting a shared node once makes the best choice a global question (it is NP-hard), so this starts
+from two choices, the user's own graph and the cheapest tree of each class, and improves the better
+one move by move until none helps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from meganeura.ir.graph import Graph, Node
+from meganeura.ir.source import Origin
+from meganeura.rewrite.egraph import EGraph, ENode
+from meganeura.rewrite.saturate import Match, Saturation
+
+Cost = Callable[[Node], float]
+Choice = dict[int, ENode]
+SWEEPS = 8
+LEAST = 1e-6
+"""Moves that save less are not worth a change."""
+
+
+class Selection:
+    """One e-node for each class that the roots need, with the number of its readers and the total
+    cost.
+    """
+
+    def __init__(
+        self,
+        graph: EGraph,
+        roots: Sequence[int],
+        cost: Cost,
+        choice: Choice,
+        prices: dict[ENode, float] | None = None,
+    ) -> None:
+        self.graph = graph
+        self.choice = choice
+        self.reads: dict[int, int] = {}
+        self.total = 0.0
+        self._cost = cost
+        self.prices: dict[ENode, float] = {} if prices is None else prices
+        for root in roots:
+            self._acquire(graph.find(root))
+
+    def price(self, enode: ENode) -> float:
+        """The cost of an e-node alone; never negative, and never nothing for what has operands."""
+        found = self.prices.get(enode)
+        if found is None:
+            found = max(self._cost(enode.sample), LEAST if enode.children else 0.0)
+            self.prices[enode] = found
+        return found
+
+    def operands(self, enode: ENode) -> list[int]:
+        """The classes that an e-node reads."""
+        return [self.graph.find(c) for c in enode.children]
+
+    def _acquire(self, index: int) -> None:
+        stack = [index]
+        while stack:
+            at = stack.pop()
+            count = self.reads.get(at, 0)
+            self.reads[at] = count + 1
+            if count == 0:
+                enode = self.choice[at]
+                self.total += self.price(enode)
+                stack.extend(self.operands(enode))
+
+    def _release(self, index: int) -> None:
+        stack = [index]
+        while stack:
+            at = stack.pop()
+            self.reads[at] -= 1
+            if self.reads[at] == 0:
+                del self.reads[at]
+                enode = self.choice[at]
+                self.total -= self.price(enode)
+                stack.extend(self.operands(enode))
+
+    def switch(self, index: int, enode: ENode) -> None:
+        """Chooses another e-node for a class."""
+        old = self.choice[index]
+        self.choice[index] = enode
+        if index not in self.reads:
+            return
+        for child in self.operands(enode):
+            self._acquire(child)
+        self.total += self.price(enode) - self.price(old)
+        for child in self.operands(old):
+            self._release(child)
+
+    def attempt(self, moves: Sequence[tuple[int, ENode]]) -> bool:
+        """Makes moves together when they save something and no class comes to need itself."""
+        before = self.total
+        old = [(index, self.choice[index]) for index, _ in moves]
+        for index, enode in moves:
+            self.switch(index, enode)
+        if self.total < before - LEAST and self.order(i for i, _ in moves) is not None:
+            return True
+        for index, enode in reversed(old):
+            self.switch(index, enode)
+        self.total = before
+        return False
+
+    def order(self, roots: Iterable[int]) -> list[int] | None:
+        """The classes that the roots need, operands first; None when one needs itself."""
+        done: dict[int, None] = {}
+        for root in roots:
+            open_: set[int] = set()
+            stack: list[tuple[int, bool]] = [(self.graph.find(root), False)]
+            while stack:
+                at, leaving = stack.pop()
+                if leaving:
+                    open_.discard(at)
+                    done[at] = None
+                elif at in open_:
+                    return None
+                elif at not in done:
+                    open_.add(at)
+                    stack.append((at, True))
+                    pending = [c for c in self.operands(self.choice[at]) if c not in done]
+                    if any(c in open_ for c in pending):
+                        return None
+                    stack.extend((c, False) for c in reversed(dict.fromkeys(pending)))
+        return list(done)
+
+
+def tree_costs(graph: EGraph, price: Callable[[ENode], float]) -> tuple[Choice, dict[int, float]]:
+    """The cheapest e-node of each class when sharing is not counted, and that cost."""
+    choice: Choice = {}
+    best: dict[int, float] = {}
+    pending = dict.fromkeys(graph.enodes())
+    while pending:
+        again: dict[ENode, None] = {}
+        for enode in pending:
+            operands = [graph.find(c) for c in enode.children]
+            if any(c not in best for c in operands):
+                continue
+            cost = price(enode) + sum(best[c] for c in dict.fromkeys(operands))
+            if cost < best.get(enode.owner, float("inf")) - LEAST / 2:
+                best[enode.owner], choice[enode.owner] = cost, enode
+                again.update(
+                    (reader, None) for reader in graph.classes[enode.owner].readers if reader.alive
+                )
+        pending = again
+    return choice, best
+
+
+def extract(saturation: Saturation, roots: Sequence[int], cost: Cost) -> Selection:
+    """The selection of the least cost that the search finds."""
+    graph = saturation.graph
+    pricing = Selection(graph, (), cost, {})
+    cheapest, trees = tree_costs(graph, pricing.price)
+    starts = [
+        Selection(graph, roots, cost, dict(choice), pricing.prices)
+        for choice in (cheapest, {**cheapest, **_originals(graph, roots)})
+    ]
+    best = min(starts, key=lambda s: s.total)
+    _improve(best, saturation.matches, trees)
+    return best
+
+
+def _originals(graph: EGraph, roots: Sequence[int]) -> Choice:
+    """The user's own e-nodes, for the classes that the user's graph needs."""
+    choice: Choice = {}
+    stack = [graph.find(r) for r in roots]
+    while stack:
+        at = stack.pop()
+        if at in choice:
+            continue
+        own = [e for e in graph.classes[at].nodes if e.original is not None]
+        choice[at] = min(own, key=lambda e: e.serial)
+        stack.extend(graph.find(c) for c in choice[at].children)
+    return choice
+
+
+def _improve(selection: Selection, matches: Sequence[Match], trees: dict[int, float]) -> None:
+    graph = selection.graph
+    groups = _groups(graph, matches)
+    for _ in range(SWEEPS):
+        better = False
+        for moves in groups:
+            better |= selection.attempt(moves)
+        for index in sorted(selection.reads):
+            if index not in selection.reads or len(graph.classes[index].nodes) == 1:
+                continue
+            for enode in graph.classes[index].nodes:
+                old = selection.choice[index]
+                if enode is not old and selection.price(enode) < trees[index] + selection.price(
+                    old
+                ):
+                    better |= selection.attempt([(index, enode)])
+        if not better:
+            return
+
+
+def _groups(graph: EGraph, matches: Sequence[Match]) -> list[list[tuple[int, ENode]]]:
+    """Moves of several classes at once, for rules about several terms: one alone would not pay."""
+    groups: list[list[tuple[int, ENode]]] = []
+    for match in matches:
+        if len(match.roots) > 1:
+            moves = [
+                (graph.find(root.owner), next(e for e in result if e.alive))
+                for root, result in zip(match.roots, match.results, strict=True)
+                if any(e.alive for e in result)
+            ]
+            groups.append(moves)
+    return groups
+
+
+def rebuild(
+    graph: Graph, classes: dict[Node, int], selection: Selection, matches: Sequence[Match]
+) -> tuple[Graph, dict[int, Node]]:
+    """The graph of a selection, with origins and names; unchanged nodes are the same objects."""
+    egraph = selection.graph
+    roots = [classes[n] for n in graph.roots]
+    order = selection.order(roots)
+    assert order is not None
+    built: dict[int, Node] = {}
+    for index in order:
+        enode = selection.choice[index]
+        if enode.original is not None:
+            inputs = tuple(built[egraph.find(classes[n])] for n in enode.original.inputs)
+            node = enode.original.with_inputs(inputs)
+        else:
+            inputs = tuple(built[c] for c in selection.operands(enode))
+            origin = _origin(egraph, enode, matches)
+            node = Node.make(enode.op, inputs, dict(enode.attrs), origin)
+        built[index] = _named(node, egraph.classes[index].name)
+
+    def new(node: Node) -> Node:
+        return built[egraph.find(classes[node])]
+
+    outputs = tuple((name, new(n)) for name, n in graph.outputs)
+    updates = tuple((leaf, new(n)) for leaf, n in graph.updates)
+    return Graph(outputs, updates), built
+
+
+def _origin(graph: EGraph, enode: ENode, matches: Sequence[Match]) -> Origin:
+    """The place of the equal node that the user made, else of the term that a rule matched."""
+    own = graph.cls(enode.owner).origin
+    if own is not None:
+        return replace(own.origin, name=None)
+    before = matches[enode.match].before[0] if enode.match is not None else None
+    return replace(before.origin, name=None) if before is not None else Origin()
+
+
+def _named(node: Node, name: str | None) -> Node:
+    if name is None or node.origin.name is not None or node.op.kind == "leaf":
+        return node
+    return node.with_name(name)
