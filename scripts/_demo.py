@@ -34,8 +34,8 @@ import json as _json
 print({MARK!r} + _json.dumps({{
     "device": program.target.name,
     "backend": program.target.backend,
-    "steps": run.steps,
-    "loss": float(run.loss),
+    "steps": run.step,
+    "loss": float(run.history.losses[-1]),
     "accuracy": float(accuracy),
     "kernels": [
         {{"name": k.name, "label": k.label, "median_us": float(k.median_us)}}
