@@ -16,10 +16,11 @@ from meganeura.ir.source import here
 def backward(
     loss: Node, wrt: Sequence[Node], rules: Mapping[str, Rule] = RULES
 ) -> dict[Node, Node]:
-    """The gradient of a scalar by each node of `wrt`, as nodes; zeros where it does not depend on one.
+    """The gradient of a scalar by each node of `wrt`, as nodes; zeros where it does not depend on
+    one.
 
-    `rules` may hold more rows, for operations of one's own. Raises GradientError for a loss that is no float scalar, for a node
-    that is not of floats, and for an operation without a rule.
+    `rules` may hold more rows, for operations of one's own. Raises GradientError for a loss that is
+    no float scalar, for a node that is not of floats, and for an operation without a rule.
 
     >>> from meganeura.ir.graph import Graph
     >>> from meganeura.ir.evaluate import evaluate
@@ -47,12 +48,17 @@ def backward(
     return {node: found.get(targets[node]) or _zeros(node) for node in wrt}
 
 
+def _made_at(node: Node) -> str:
+    place = node.origin.where()
+    return f", made at {place}" if place else ""
+
+
 def _check(loss: Node, wrt: Sequence[Node]) -> None:
     if loss.shape != () or not loss.dtype.is_float:
         raise GradientError(
             "only a scalar has a gradient",
             expected="a loss of shape [] and type f32",
-            got=f"{list(loss.shape)} {loss.dtype}, made at {loss.origin.where() or 'an unknown line'}",
+            got=f"{list(loss.shape)} {loss.dtype}" + _made_at(loss),
             hint="reduce it first, as in loss.mean() or loss.sum()",
             origin=here(),
         )
@@ -81,7 +87,9 @@ def _apart_from_name(node: Node) -> object:
 
 
 def _active(order: Sequence[Node], targets: set[Node]) -> set[Node]:
-    """The nodes through which a gradient must pass: they depend on a target, through floats alone."""
+    """The nodes through which a gradient must pass: they depend on a target, through floats
+    alone.
+    """
     active: set[Node] = set()
     for node in order:
         if not node.dtype.is_float:

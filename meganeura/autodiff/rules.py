@@ -1,7 +1,7 @@
 """The gradient of every operation: a table from name to rule.
 
-`rule(node, g)` gives, for each operand, the gradient of a scalar by it, from the gradient `g` by the node; None where there is
-none. Rules use ordinary operations, so gradients have gradients.
+`rule(node, g)` gives, for each operand, the gradient of a scalar by it, from the gradient `g` by
+the node; None where there is none. Rules use ordinary operations, so gradients have gradients.
 """
 
 from __future__ import annotations
@@ -88,7 +88,9 @@ def _mod(node: Node, g: Node) -> Gradients:
 
 
 def _pow(node: Node, g: Node) -> Gradients:
-    """By the base b*a**(b-1), 0 where b is 0; by the exponent a**b * log(a), 0 where a is not positive."""
+    """By the base b*a**(b-1), 0 where b is 0; by the exponent a**b * log(a), 0 where a is not
+    positive.
+    """
     a, b = node.inputs
     slope = build.mul(b, build.pow_(a, build.sub(b, 1.0)))
     by_base = build.where(build.eq(b, 0.0), 0.0, build.mul(g, slope))
@@ -98,7 +100,9 @@ def _pow(node: Node, g: Node) -> Gradients:
 
 
 def _max(node: Node, g: Node) -> Gradients:
-    """Between equals the second operand takes it all, so that relu = max(x, 0) has gradient 0 at 0."""
+    """Between equals the second operand takes it all, so that relu = max(x, 0) has gradient
+    0 at 0.
+    """
     first = build.gt(*node.inputs)
     return build.where(first, g, 0.0), build.where(first, 0.0, g)
 

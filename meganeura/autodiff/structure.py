@@ -122,7 +122,9 @@ def _windows(node: Node, g: Node) -> Gradients:
 
 
 def _unwindows(node: Node, g: Node) -> Gradients:
-    """For each window and tap what the element there, seen by the same tap, got: the diagonal of windows."""
+    """For each window and tap what the element there, seen by the same tap, got: the diagonal of
+    windows.
+    """
     source = node.inputs[0].shape
     k = len(node.attr("shape"))
     lead, counts, size = source[: -2 * k], source[-2 * k : -k], source[-k:]

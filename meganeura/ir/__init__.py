@@ -1,1 +1,3 @@
-"""The intermediate representation: data types, operations, hash-consed nodes, graphs, and their NumPy meaning."""
+"""The intermediate representation: data types, operations, hash-consed nodes, graphs, and their
+NumPy meaning.
+"""

@@ -1,4 +1,5 @@
-"""Building nodes: one function for each operation, with NumPy's broadcasting and the promotion of types.
+"""Building nodes: one function for each operation, with NumPy's broadcasting and the promotion of
+types.
 
 These are the words in which composites, gradients and rewrite rules are written.
 """
@@ -27,7 +28,9 @@ AUTOMATIC = 1 << 16
 
 
 def apply(op: str | Op, *inputs: Node, **attrs: Any) -> Node:
-    """The node of an operation; a shape or type that does not fit is reported at the user's line."""
+    """The node of an operation; a shape or type that does not fit is reported at the user's
+    line.
+    """
     row = OPS[op] if isinstance(op, str) else op
     origin = here()
     try:
@@ -60,7 +63,9 @@ def parameter(
 
 
 def state(name: str, shape: Shape, dtype: DType = f32) -> Node:
-    """A tensor that lives on the device beside the parameters, such as a moment; it starts at zero."""
+    """A tensor that lives on the device beside the parameters, such as a moment; it starts
+    at zero.
+    """
     return apply("state", name=name, shape=tuple(shape), dtype=dtype)
 
 
@@ -318,7 +323,9 @@ def iota(shape: Shape, axis: int) -> Node:
 
 
 def random_bits(seed: Node, shape: Shape, stream: int) -> Node:
-    """Counter-based random bits, u32: the same for the same seed, stream and index on every device."""
+    """Counter-based random bits, u32: the same for the same seed, stream and index on every
+    device.
+    """
     return apply("random", broadcast_to(cast(seed, u32), tuple(shape)), stream=stream)
 
 
@@ -560,7 +567,9 @@ def gather(x: Node, index: Operand, axis: int = 0) -> Node:
 
 
 def scatter_add(updates: Node, index: Operand, size: int, axis: int = 0) -> Node:
-    """Zeros of `size` along an axis, with each update added at its index; out of range adds nothing."""
+    """Zeros of `size` along an axis, with each update added at its index; out of range adds
+    nothing.
+    """
     if not updates.dtype.is_float and updates.dtype is bool_:
         raise DTypeError(
             "scatter_add does not take bool", expected="numbers", got="bool", origin=here()
@@ -574,7 +583,9 @@ def detach(x: Node) -> Node:
 
 
 def effect(value: Node, leaf: Node, new: Node) -> Node:
-    """`value`, with the note that a training step also sets the parameter or state `leaf` to `new`."""
+    """`value`, with the note that a training step also sets the parameter or state `leaf`
+    to `new`.
+    """
     return apply("effect", value, leaf, new)
 
 

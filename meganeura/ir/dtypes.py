@@ -12,7 +12,9 @@ from meganeura.errors import DTypeError
 
 @dataclass(frozen=True)
 class DType:
-    """A data type: its name, its NumPy type, its WGSL type in registers and in buffers, bytes in a buffer."""
+    """A data type: its name, its NumPy type, its WGSL type in registers and in buffers, bytes in a
+    buffer.
+    """
 
     name: str
     numpy: type[np.generic]

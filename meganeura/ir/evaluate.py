@@ -22,7 +22,8 @@ def evaluate_nodes(
 ) -> dict[Node, Array]:
     """Values of all nodes that the roots need.
 
-    `values` gives those of inputs, parameters and states (and may give any other node's). `real` is np.float64 for the oracle.
+    `values` gives those of inputs, parameters and states (and may give any other node's). `real` is
+    np.float64 for the oracle.
     """
     known: dict[Node, Array] = {n: convert(v, n, real) for n, v in values.items()}
     for node in topological(roots):

@@ -1,4 +1,6 @@
-"""Nodes and graphs: immutable, hash-consed, so that "unchanged" is `is` and a snapshot costs nothing."""
+"""Nodes and graphs: immutable, hash-consed, so that "unchanged" is `is` and a snapshot costs
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,9 @@ Kind = Literal["leaf", "map", "view", "reduce", "contract", "gather"]
 class Op:
     """One row of the table of operations: all that is known of an operation alone.
 
-    `infer(inputs, attrs)` gives shape and dtype or raises; `numpy(node, *arrays)` is the reference meaning; `wgsl` is an
-    expression with `{0}`, `{1}` for the operands; `flops` counts per element of the result (of the input for reductions).
+    `infer(inputs, attrs)` gives shape and dtype or raises; `numpy(node, *arrays)` is the reference
+    meaning; `wgsl` is an expression with `{0}`, `{1}` for the operands; `flops` counts per element
+    of the result (of the input for reductions).
     """
 
     name: str
@@ -60,7 +63,9 @@ class Node:
 
     @staticmethod
     def make(op: Op, inputs: tuple[Node, ...], attrs: Mapping[str, Any], origin: Origin) -> Node:
-        """The one node for this operation, operands, attributes and origin; shapes are checked on creation."""
+        """The one node for this operation, operands, attributes and origin; shapes are checked on
+        creation.
+        """
         packed = tuple(sorted(attrs.items()))
         key = (op, tuple(map(id, inputs)), packed, origin)
         found = _interned.get(key)
@@ -129,7 +134,9 @@ _serials = itertools.count()
 
 
 def topological(roots: Iterable[Node]) -> tuple[Node, ...]:
-    """All nodes that the roots need, operands first, in an order that depends on the graph alone."""
+    """All nodes that the roots need, operands first, in an order that depends on the graph
+    alone.
+    """
     done: dict[Node, None] = {}
     for root in roots:
         stack: list[tuple[Node, Iterator[Node]]] = [(root, iter(root.inputs))]
@@ -148,7 +155,9 @@ def topological(roots: Iterable[Node]) -> tuple[Node, ...]:
 
 @dataclass(frozen=True)
 class Graph:
-    """A program before it is scheduled: named outputs, and new values for leaves that live on the device."""
+    """A program before it is scheduled: named outputs, and new values for leaves that live on the
+    device.
+    """
 
     outputs: tuple[tuple[str, Node], ...]
     updates: tuple[tuple[Node, Node], ...] = ()
@@ -164,7 +173,9 @@ class Graph:
         return topological((*self.roots, *(leaf for leaf, _ in self.updates)))
 
     def leaves(self, op: str) -> tuple[Node, ...]:
-        """The leaves of one operation: "input", "parameter", "state" or "constant", in order of creation."""
+        """The leaves of one operation: "input", "parameter", "state" or "constant", in order of
+        creation.
+        """
         return tuple(sorted((n for n in self.nodes if n.op.name == op), key=lambda n: n.serial))
 
     @property
@@ -193,7 +204,9 @@ class Graph:
         return {n: tuple(u) for n, u in users.items()}
 
     def rebuild(self, change: Callable[[Node, tuple[Node, ...]], Node]) -> Graph:
-        """The graph with each node replaced by `change(node, new operands)`; leaves of updates stay."""
+        """The graph with each node replaced by `change(node, new operands)`; leaves of updates
+        stay.
+        """
         new: dict[Node, Node] = {}
         for node in topological(self.roots):
             new[node] = change(node, tuple(new[n] for n in node.inputs))

@@ -1,7 +1,8 @@
 """Binding a graph to training or to inference.
 
-`before -> after`: a graph with the leaf "meganeura.training", with updates noted beside values, and with values cut off from
-gradients, to the same graph for one of the two uses, in which nothing of this is left.
+`before -> after`: a graph with the leaf "meganeura.training", with updates noted beside values, and
+with values cut off from gradients, to the same graph for one of the two uses, in which nothing of
+this is left.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ _TRANSPARENT = ("reshape", "expand", "permute", "slice")
 def bind(graph: Graph, training: bool) -> Graph:
     """The graph for a training step or for inference.
 
-    Choices that depend on the training flag alone are taken, effects become updates (in training) or vanish, automatic random
-    streams are numbered in the order of the graph, so that the same program is the same however often it was built.
+    Choices that depend on the training flag alone are taken, effects become updates (in training)
+    or vanish, automatic random streams are numbered in the order of the graph, so that the same
+    program is the same however often it was built.
 
     >>> from meganeura.ir import build, composites
     >>> x = build.input_("x", (4,))

@@ -1,7 +1,7 @@
 """The table of operations: each row says what an operation is, alone.
 
-Relations between operations (gradients, rewrite rules, kernels) stand in tables upstairs. A student's own operation is one more
-row, made with `elementwise(...)`.
+Relations between operations (gradients, rewrite rules, kernels) stand in tables upstairs. A
+student's own operation is one more row, made with `elementwise(...)`.
 """
 
 from __future__ import annotations
@@ -105,7 +105,9 @@ def elementwise(
     traits: frozenset[str] = PURE,
     numbers: bool = False,
 ) -> Op:
-    """A row for an elementwise operation on floats (or on any numbers): NumPy function and WGSL expression."""
+    """A row for an elementwise operation on floats (or on any numbers): NumPy function and WGSL
+    expression.
+    """
     infer = (_infer_number if numbers else _infer_float)(name)
     return Op(name, "map", arity, infer, ref.elementwise(numpy), wgsl, flops, traits)
 
@@ -173,7 +175,7 @@ _LOGIC = [
         2,
         _infer_logic("and"),
         ref.elementwise(np.logical_and),
-        "({0} && {1})",
+        "({0} & {1})",
         traits=COMMUTES,
     ),
     Op(
@@ -182,7 +184,7 @@ _LOGIC = [
         2,
         _infer_logic("or"),
         ref.elementwise(np.logical_or),
-        "({0} || {1})",
+        "({0} | {1})",
         traits=COMMUTES,
     ),
     Op("not", "map", 1, _infer_logic("not"), ref.elementwise(np.logical_not), "(!{0})"),
@@ -300,7 +302,8 @@ def _infer_effect(inputs: tuple[Node, ...], attrs: Attributes) -> tuple[Shape, D
 
 
 EFFECT = Op("effect", "view", 3, _infer_effect, ref.effect, flops=0)
-"""`value`, noting that training also sets `leaf` to `new`; `ir.mode` takes it out before compiling."""
+"""`value`, noting that training also sets `leaf` to `new`; `ir.mode` takes it out before compiling.
+"""
 
 
 def _infer_detach(inputs: tuple[Node, ...], attrs: Attributes) -> tuple[Shape, DType]:
@@ -308,7 +311,8 @@ def _infer_detach(inputs: tuple[Node, ...], attrs: Attributes) -> tuple[Shape, D
 
 
 DETACH = Op("detach", "view", 1, _infer_detach, ref.detach, flops=0)
-"""The value, through which no gradient flows; `ir.mode` takes it out before anything is compiled."""
+"""The value, through which no gradient flows; `ir.mode` takes it out before anything is compiled.
+"""
 
 GATHERS = [
     Op("gather", "gather", 2, _infer_gather, ref.gather, flops=0),

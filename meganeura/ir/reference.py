@@ -1,7 +1,7 @@
 """What each operation means, in NumPy: the oracle, and the arithmetic of the NumPy device.
 
-Each function takes the node and the values of its operands. Floats keep the precision of the operands, so the same rows evaluate a
-graph in float32 or in float64.
+Each function takes the node and the values of its operands. Floats keep the precision of the
+operands, so the same rows evaluate a graph in float32 or in float64.
 """
 
 from __future__ import annotations
@@ -97,7 +97,9 @@ def reduce_min(node: Node, x: Array) -> Array:
 
 
 def lowest(dtype: np.dtype[Any]) -> Any:
-    """The start of a maximum: the lowest finite number of the type (of float32 for wider floats)."""
+    """The start of a maximum: the lowest finite number of the type (of float32 for wider
+    floats).
+    """
     if dtype.kind == "f":
         return float(np.finfo(np.float32 if dtype != np.float16 else np.float16).min)
     return -(2**31 - 1) if dtype.kind == "i" else 0
@@ -130,7 +132,9 @@ def expand(node: Node, x: Array) -> Array:
 
 
 def slice_(node: Node, x: Array) -> Array:
-    """`start:stop:step` on each axis; a stop of -1 with a negative step means through the first element."""
+    """`start:stop:step` on each axis; a stop of -1 with a negative step means through the first
+    element.
+    """
     spans = zip(node.attr("start"), node.attr("stop"), node.attr("step"), strict=True)
     return x[tuple(slice(a, None if b < 0 else b, s) for a, b, s in spans)]
 
@@ -183,7 +187,8 @@ def unwindows(node: Node, g: Array) -> Array:
         np.arange(s).reshape([-1 if i == k + a else 1 for i in range(2 * k)])
         for a, s in enumerate(size)
     ]
-    return np.where(valid, g[(..., *index, *taps)], np.zeros((), g.dtype))
+    place: tuple[Any, ...] = (..., *index, *taps)
+    return np.where(valid, g[place], np.zeros((), g.dtype))
 
 
 def matmul(node: Node, a: Array, b: Array) -> Array:
@@ -192,12 +197,15 @@ def matmul(node: Node, a: Array, b: Array) -> Array:
 
 
 def conv2d(node: Node, x: Array, w: Array) -> Array:
-    """Cross-correlation, as deep learning calls convolution: windows of the image times the filters."""
+    """Cross-correlation, as deep learning calls convolution: windows of the image times the
+    filters.
+    """
     groups, (o, c, kh, kw) = node.attr("groups"), w.shape
     n, (oh, ow) = x.shape[0], node.shape[2:]
     columns = _columns(node, x, w.shape[2:], (oh, ow)).reshape(n, groups, c, oh, ow, kh, kw)
     filters = w.reshape(groups, o // groups, c, kh, kw)
-    return np.einsum("ngcyxhw,gochw->ngoyx", columns, filters, optimize=True).reshape(node.shape)
+    result = np.einsum("ngcyxhw,gochw->ngoyx", columns, filters, optimize=True)
+    return np.asarray(result.reshape(node.shape))
 
 
 def conv2d_weight(node: Node, x: Array, g: Array) -> Array:
@@ -207,7 +215,8 @@ def conv2d_weight(node: Node, x: Array, g: Array) -> Array:
     columns = _columns(node, x, size, (oh, ow))
     columns = columns.reshape(n, groups, node.shape[1], oh, ow, *size)
     gradient = g.reshape(n, groups, o // groups, oh, ow)
-    return np.einsum("ngcyxhw,ngoyx->gochw", columns, gradient, optimize=True).reshape(node.shape)
+    result = np.einsum("ngcyxhw,ngoyx->gochw", columns, gradient, optimize=True)
+    return np.asarray(result.reshape(node.shape))
 
 
 def conv2d_input(node: Node, g: Array, w: Array) -> Array:

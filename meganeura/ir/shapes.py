@@ -93,7 +93,9 @@ def expanded(source: Shape, shape: Shape) -> Shape:
 
 
 def sliced(source: Shape, start: Shape, stop: Shape, step: Shape) -> Shape:
-    """Sizes after `start:stop:step` on each axis (already normalised, as `slice.indices` gives them)."""
+    """Sizes after `start:stop:step` on each axis (already normalised, as `slice.indices` gives
+    them).
+    """
     return tuple(len(range(a, b, s)) for a, b, s in zip(start, stop, step, strict=True))
 
 
@@ -116,9 +118,10 @@ def windows(
         raise ShapeError("too few axes for the window", expected=f"at least {k}", got=show(source))
     counts = tuple(map(window_count, source[-k:], size, stride, padding, dilation))
     if min(counts, default=1) < 1:
+        reach = tuple(d * (s - 1) + 1 for s, d in zip(size, dilation, strict=True))
         raise ShapeError(
             "the window is larger than the padded input",
-            expected=f"at least {show(tuple(d * (s - 1) + 1 for s, d in zip(size, dilation, strict=True)))}",
+            expected=f"at least {show(reach)}",
             got=show(tuple(n + p[0] + p[1] for n, p in zip(source[-k:], padding, strict=True))),
             hint="add padding, or use a smaller window",
         )
@@ -126,7 +129,9 @@ def windows(
 
 
 def unwindows(source: Shape, shape: Shape, stride: Shape, padding: Pairs, dilation: Shape) -> Shape:
-    """[..., OH, OW, KH, KW] to [..., H, W, KH, KW]: for each element the windows that covered it, 0 where none."""
+    """[..., OH, OW, KH, KW] to [..., H, W, KH, KW]: for each element the windows that covered it, 0
+    where none.
+    """
     k = len(shape)
     return (*source[: -2 * k], *shape, *source[-k:])
 
@@ -166,14 +171,18 @@ def conv2d(
 def conv2d_input(
     g: Shape, w: Shape, shape: Shape, stride: Shape, padding: Pairs, dilation: Shape, groups: int
 ) -> Shape:
-    """The gradient of conv2d by its image: [N, O, OH, OW] by [O, C/groups, KH, KW] to [N, C, H, W]."""
+    """The gradient of conv2d by its image: [N, O, OH, OW] by [O, C/groups, KH, KW] to [N,
+    C, H, W].
+    """
     return (g[0], w[1] * groups, *shape)
 
 
 def conv2d_weight(
     x: Shape, g: Shape, size: Shape, stride: Shape, padding: Pairs, dilation: Shape, groups: int
 ) -> Shape:
-    """The gradient of conv2d by its filters: [N, C, H, W] by [N, O, OH, OW] to [O, C/groups, KH, KW]."""
+    """The gradient of conv2d by its filters: [N, C, H, W] by [N, O, OH, OW] to [O, C/groups, KH,
+    KW].
+    """
     return (g[1], x[1] // groups, *size)
 
 

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Source:
-    """A span in the user's code; `cell` is what the user calls it, such as ``In[3]`` or ``model.py``."""
+    """A span in the user's code; `cell` is what the user calls it, such as ``In[3]`` or
+    ``model.py``.
+    """
 
     cell: str
     file: str = field(compare=False)
@@ -87,7 +89,9 @@ def user_source() -> Source | None:
 
 
 def here(name: str | None = None) -> Origin:
-    """The origin of a node that is made now: the user's line, or that of the node being differentiated."""
+    """The origin of a node that is made now: the user's line, or that of the node being
+    differentiated.
+    """
     build = current_build()
     forward = build.forward
     like = build.stands_for if build.stands_for is not None else forward

@@ -1,4 +1,6 @@
-"""The invariants of the graph level: what every pass may count on, checked by tests after each of them."""
+"""The invariants of the graph level: what every pass may count on, checked by tests after each of
+them.
+"""
 
 from __future__ import annotations
 
@@ -43,8 +45,9 @@ def _described(node: Node) -> str:
 def check(graph: Graph, *, bound: bool = False) -> Graph:
     """The graph itself, when it keeps the invariants of its level; else SpecError.
 
-    Shapes and types are inferred again and must be equal; operands precede; names of leaves and outputs are unique; updates fit
-    their leaves. `bound=True` also asks that nothing depends on the mode, as after `mode.bind`.
+    Shapes and types are inferred again and must be equal; operands precede; names of leaves and
+    outputs are unique; updates fit their leaves. `bound=True` also asks that nothing depends on the
+    mode, as after `mode.bind`.
     """
     place = {node: index for index, node in enumerate(graph.nodes)}
     for node in graph.nodes:

@@ -1,4 +1,6 @@
-"""The text form of a graph: one node a line, in an order and with numbers that depend on the graph alone."""
+"""The text form of a graph: one node a line, in an order and with numbers that depend on the graph
+alone.
+"""
 
 from __future__ import annotations
 

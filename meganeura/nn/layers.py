@@ -1,6 +1,7 @@
 """Layers as functions: each makes its parameters under its name, and returns the result.
 
-A layer called twice with one name on one line of code is one layer with shared parameters; on two lines it is a name clash.
+A layer called twice with one name on one line of code is one layer with shared parameters; on two
+lines it is a name clash.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ def linear(
 ) -> Tensor:
     """[..., inputs] to [..., features]: x @ w + b.
 
-    Parameters "name.w" [inputs, features] and "name.b" [features], both uniform within 1 / sqrt(inputs) as in PyTorch.
+    Parameters "name.w" [inputs, features] and "name.b" [features], both uniform within 1 /
+    sqrt(inputs) as in PyTorch.
 
     >>> import meganeura as mg
     >>> mg.nn.linear(mg.input("x", (128, 64)), 10, name="out").shape
@@ -62,7 +64,8 @@ def conv2d(
 ) -> Tensor:
     """[N, C, H, W] to [N, channels, OH, OW] by filters of `size`.
 
-    Parameters "name.w" [channels, C/groups, KH, KW] and "name.b" [channels], uniform within 1 / sqrt(C/groups * KH * KW).
+    Parameters "name.w" [channels, C/groups, KH, KW] and "name.b" [channels], uniform within 1 /
+    sqrt(C/groups * KH * KW).
     """
     tensor = as_tensor(x)
     _need_axes("conv2d", tensor, 4, "[N, C, H, W]")
@@ -85,7 +88,9 @@ def embedding(
 
 
 def layer_norm(x: TensorLike, *, name: str, eps: float = 1e-5, bias: bool = True) -> Tensor:
-    """Zero mean and unit variance along the last axis, times "name.w" (ones), plus "name.b" (zeros)."""
+    """Zero mean and unit variance along the last axis, times "name.w" (ones), plus "name.b"
+    (zeros).
+    """
     tensor = as_tensor(x)
     _need_axes("layer_norm", tensor, 1, "[..., features]")
     features = tensor.shape[-1:]
@@ -105,7 +110,9 @@ def rms_norm(x: TensorLike, *, name: str, eps: float = 1e-6) -> Tensor:
 
 
 def group_norm(x: TensorLike, groups: int, *, name: str, eps: float = 1e-5) -> Tensor:
-    """[N, C, ...] normalised within each group of channels, times "name.w" [C], plus "name.b" [C]."""
+    """[N, C, ...] normalised within each group of channels, times "name.w" [C], plus
+    "name.b" [C].
+    """
     tensor = as_tensor(x)
     _need_axes("group_norm", tensor, 2, "[N, C, ...]")
     channels = tensor.shape[1:2]
@@ -117,7 +124,8 @@ def group_norm(x: TensorLike, groups: int, *, name: str, eps: float = 1e-5) -> T
 def batch_norm(x: TensorLike, *, name: str, momentum: float = 0.1, eps: float = 1e-5) -> Tensor:
     """[N, C, ...] normalised by channel, times "name.w", plus "name.b".
 
-    Training uses the batch's statistics and moves "name.mean" and "name.var" towards them; inference uses those two.
+    Training uses the batch's statistics and moves "name.mean" and "name.var" towards them;
+    inference uses those two.
     """
     tensor = as_tensor(x)
     _need_axes("batch_norm", tensor, 2, "[N, C, ...]")
@@ -133,5 +141,7 @@ def batch_norm(x: TensorLike, *, name: str, momentum: float = 0.1, eps: float = 
 
 
 def dropout(x: TensorLike, rate: float = 0.5) -> Tensor:
-    """In training each element is 0 with probability `rate`, else x / (1 - rate); in inference x."""
+    """In training each element is 0 with probability `rate`, else x / (1 - rate); in
+    inference x.
+    """
     return Tensor(composites.dropout(as_tensor(x).node, rate))

@@ -1,4 +1,6 @@
-"""Elementwise functions, reductions, products and shapes, tensor to tensor. Broadcasting is NumPy's."""
+"""Elementwise functions, reductions, products and shapes, tensor to tensor. Broadcasting is
+NumPy's.
+"""
 
 from __future__ import annotations
 
@@ -184,7 +186,9 @@ def gather(x: TensorLike, index: TensorLike, axis: int = 0) -> Tensor:
 
 
 def scatter_add(updates: TensorLike, index: TensorLike, size: int, axis: int = 0) -> Tensor:
-    """Zeros of `size` along an axis, with each update added at its index; out of range adds nothing."""
+    """Zeros of `size` along an axis, with each update added at its index; out of range adds
+    nothing.
+    """
     return Tensor(build.scatter_add(as_tensor(updates).node, node_of(index), size, axis))
 
 

@@ -19,10 +19,11 @@ def grad(
 def grad(
     loss: Tensor, wrt: Tensor | Sequence[Tensor], *, rules: Mapping[str, Rule] = RULES
 ) -> Tensor | tuple[Tensor, ...]:
-    """The gradient of a scalar by a tensor, or by each of several; zeros where it does not depend on one.
+    """The gradient of a scalar by a tensor, or by each of several; zeros where it does not depend
+    on one.
 
-    The results are ordinary tensors, so `grad` of a function of them gives gradients of any order. GradientError when the loss
-    is no float scalar, or a tensor is not of floats.
+    The results are ordinary tensors, so `grad` of a function of them gives gradients of any order.
+    GradientError when the loss is no float scalar, or a tensor is not of floats.
 
     >>> import meganeura as mg
     >>> x = mg.input("x", (3,))

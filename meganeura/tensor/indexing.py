@@ -1,4 +1,6 @@
-"""Indexing as NumPy's basic indexing: integers, slices with steps, None, Ellipsis; and rows by a tensor of integers."""
+"""Indexing as NumPy's basic indexing: integers, slices with steps, None, Ellipsis; and rows by a
+tensor of integers.
+"""
 
 from __future__ import annotations
 

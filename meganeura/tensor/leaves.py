@@ -39,8 +39,9 @@ def parameter(
 ) -> Tensor:
     """A tensor that stays on the device between calls, and that training changes if `trainable`.
 
-    `init` is a number, an array, or one of `mg.init`: a recipe whose numbers depend on the seed and the name alone. Inside
-    `mg.scope("block")` the name becomes "block.name". An array gives the shape, where none is given.
+    `init` is a number, an array, or one of `mg.init`: a recipe whose numbers depend on the seed and
+    the name alone. Inside `mg.scope("block")` the name becomes "block.name". An array gives the
+    shape, where none is given.
     """
     if shape is None:
         shape = getattr(init, "shape", None)
@@ -90,13 +91,16 @@ def as_tensor(value: TensorLike) -> Tensor:
 
 @contextmanager
 def scope(name: str) -> Iterator[None]:
-    """What is made inside belongs to the named part of the model; parameters get the name as a prefix."""
+    """What is made inside belongs to the named part of the model; parameters get the name as a
+    prefix.
+    """
     with trace.scope(name):
         yield
 
 
 def graph_of(outputs: Outputs) -> Graph:
-    """The graph that computes the outputs, each under its key, its own name, or "output" and a number.
+    """The graph that computes the outputs, each under its key, its own name, or "output" and a
+    number.
 
     NameClashError when two different leaves or two outputs have one name.
     """

@@ -16,7 +16,9 @@ def uniform(
     seed: TensorLike = 0,
     stream: int = 0,
 ) -> Tensor:
-    """Numbers evenly in [low, high). `seed` may be a u32 tensor; different streams are independent."""
+    """Numbers evenly in [low, high). `seed` may be a u32 tensor; different streams are
+    independent.
+    """
     drawn = composites.uniform(tuple(shape), low, high, seed=node_of(seed), stream=stream)
     return Tensor(drawn)
 
@@ -29,6 +31,8 @@ def normal(
     seed: TensorLike = 0,
     stream: int = 0,
 ) -> Tensor:
-    """Normally distributed numbers. `seed` may be a u32 tensor; different streams are independent."""
+    """Normally distributed numbers. `seed` may be a u32 tensor; different streams are
+    independent.
+    """
     drawn = composites.normal(tuple(shape), mean, std, seed=node_of(seed), stream=stream)
     return Tensor(drawn)

@@ -1,4 +1,5 @@
-"""Composites: functions over primitive operations, kept named so that the views can show either level.
+"""Composites: functions over primitive operations, kept named so that the views can show either
+level.
 
 Their gradients are those of the primitives.
 """

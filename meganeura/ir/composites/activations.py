@@ -1,7 +1,7 @@
 """Activations, softmax and its kin, over primitive operations.
 
-Gradients come from the primitives, so each is written in a form whose own derivative is right and finite everywhere: softplus
-at 0, sigmoid far below 0, softmax of large numbers.
+Gradients come from the primitives, so each is written in a form whose own derivative is right and
+finite everywhere: softplus at 0, sigmoid far below 0, softmax of large numbers.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ def silu(x: Operand) -> Node:
 
 @named("gelu")
 def gelu(x: Operand, approximate: str = "none") -> Node:
-    """x times the normal distribution's share below x: exact by erf, or by tanh (Hendrycks and Gimpel, 2016)."""
+    """x times the normal distribution's share below x: exact by erf, or by tanh (Hendrycks and
+    Gimpel, 2016).
+    """
     node = as_float(x)
     if approximate == "none":
         share = build.add(1.0, build.erf(build.mul(node, math.sqrt(0.5))))

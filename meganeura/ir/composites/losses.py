@@ -33,7 +33,8 @@ def reduce_loss(losses: Node, reduction: str) -> Node:
 def cross_entropy(logits: Operand, labels: Operand, reduction: str = "mean") -> Node:
     """Minus the log-probability of integer labels [...] under logits [..., C].
 
-    The log-sum-exp of a row less its logit at the label: one pass over the row forward, and softmax less one-hot backward.
+    The log-sum-exp of a row less its logit at the label: one pass over the row forward, and softmax
+    less one-hot backward.
     """
     scores, target = as_float(logits), build.as_node(labels)
     if target.dtype not in (i32, u32):

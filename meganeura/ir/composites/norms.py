@@ -51,7 +51,9 @@ def layer_norm(
     eps: float = 1e-5,
     axes: int = 1,
 ) -> Node:
-    """Zero mean and unit variance over the last axes, then times weight, plus bias (Ba et al., 2016)."""
+    """Zero mean and unit variance over the last axes, then times weight, plus bias (Ba et al.,
+    2016).
+    """
     node = as_float(x)
     return _scaled(_normalised(node, _last(node.shape, axes), eps), weight, bias)
 
@@ -80,7 +82,9 @@ def group_norm(
     bias: Operand | None = None,
     eps: float = 1e-5,
 ) -> Node:
-    """[N, C, ...] normalised within each group of channels, then scaled by channel (Wu and He, 2018)."""
+    """[N, C, ...] normalised within each group of channels, then scaled by channel (Wu and He,
+    2018).
+    """
     node = as_float(x)
     rank = len(node.shape)
     if rank < 2 or groups < 1 or node.shape[1] % groups:
@@ -108,8 +112,8 @@ def batch_norm(
 ) -> Node:
     """[N, C, ...] normalised by channel (Ioffe and Szegedy, 2015).
 
-    Training uses the statistics of the batch and moves the running ones towards them by `momentum` (the variance over n - 1, as
-    PyTorch does); inference uses the running ones.
+    Training uses the statistics of the batch and moves the running ones towards them by `momentum`
+    (the variance over n - 1, as PyTorch does); inference uses the running ones.
     """
     node = as_float(x)
     rank = len(node.shape)
@@ -144,7 +148,8 @@ def batch_norm(
 def dropout(x: Operand, rate: float = 0.5) -> Node:
     """In training each element is 0 with probability `rate`, else x / (1 - rate); in inference x.
 
-    The mask depends on the step's seed, the place in the graph and the index alone: equal on every device.
+    The mask depends on the step's seed, the place in the graph and the index alone: equal on every
+    device.
     """
     node = as_float(x)
     if not 0.0 <= rate < 1.0:

@@ -58,7 +58,9 @@ def max_pool2d(
     padding: int | Sequence[object] = 0,
     dilation: Sizes = 1,
 ) -> Node:
-    """The greatest element of each window of [..., H, W]; the gradient goes to the first of equals."""
+    """The greatest element of each window of [..., H, W]; the gradient goes to the first of
+    equals.
+    """
     found, _ = _windows("max_pool2d", x, size, stride, padding, dilation, low=True)
     return build.max_(found, (-2, -1))
 
