@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, ParamSpec, TypeVar
@@ -46,6 +46,7 @@ class Build:
     composite: tuple[str, ...] = ()
     phase: Phase = "forward"
     forward: Any = field(default=None)
+    stands_for: Any = field(default=None)
 
 
 _watch: ContextVar[Watch] = ContextVar("meganeura_watch", default=Watch())
@@ -108,6 +109,11 @@ def _building(build: Build) -> Iterator[None]:
         yield
     finally:
         _build.reset(token)
+
+
+def rebuilding(build: Build) -> AbstractContextManager[None]:
+    """Nodes made inside stand for one that a pass replaces, and keep its place."""
+    return _building(build)
 
 
 @contextmanager

@@ -1,0 +1,100 @@
+"""The emission pass: regions and tiles become kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from meganeura.codegen import prelude
+from meganeura.codegen.expr import Buffers, Line
+from meganeura.codegen.hooks import Hooks, map_hooks, matmul_hooks, reduce_hooks
+from meganeura.codegen.kernel import Binding, Kernel
+from meganeura.codegen.link import constants, skeleton, unroll
+from meganeura.codegen.names import Names
+from meganeura.errors import TargetError
+from meganeura.fuse.region import Region
+from meganeura.ir.graph import Node
+from meganeura.target import Target
+from meganeura.tile.tile import MapTile, MatmulTile, ReduceTile, Tile
+from meganeura.trace import note, stage
+
+
+@stage("emit")
+def emit(regions: tuple[Region, ...], tiles: tuple[Tile, ...], target: Target) -> tuple[Kernel, ...]:
+    """Regions with tiles -> kernels with WGSL, in the same order."""
+    kernels = tuple(kernel(f"k{i}", r, t) for i, (r, t) in enumerate(zip(regions, tiles, strict=True)))
+    for made in kernels:
+        _check(made, target)
+    note("lines", sum(k.wgsl.count("\n") for k in kernels))
+    return kernels
+
+
+def kernel(name: str, region: Region, tile: Tile) -> Kernel:
+    """The kernel of one region: generated twice, first to learn how buffers are used, then as declared."""
+    first = _buffers(region, None)
+    _hooks(region, tile, first)
+    buffers = _buffers(region, first.settle())
+    hooks = _hooks(region, tile, buffers)
+    bindings = _bindings(buffers)
+    lines = _module(buffers, bindings, hooks)
+    return Kernel(
+        name=name,
+        arms=(region,),
+        tile=tile,
+        wgsl="\n".join(line.text for line in lines) + "\n",
+        line_nodes=_line_nodes(lines),
+        bindings=bindings,
+        grid=hooks.grid,
+    )
+
+
+def _buffers(region: Region, vectors: frozenset[Node] | None) -> Buffers:
+    return Buffers(Names(), {value: leaf for leaf, value in region.updates}, vectors)
+
+
+def _hooks(region: Region, tile: Tile, buffers: Buffers) -> Hooks:
+    if isinstance(tile, MatmulTile):
+        return matmul_hooks(region, tile, buffers)
+    if isinstance(tile, ReduceTile):
+        return reduce_hooks(region, tile, buffers)
+    assert isinstance(tile, MapTile)
+    return map_hooks(region, tile, buffers)
+
+
+def _bindings(buffers: Buffers) -> tuple[Binding, ...]:
+    """What is only read, in order of first use, then what is written."""
+    read = [Binding(n, "read", buffers.names.of(n)) for n in buffers.read if n not in buffers.written]
+    return tuple(read + [Binding(n, "read_write", buffers.names.of(n)) for n in buffers.written])
+
+
+def _module(buffers: Buffers, bindings: tuple[Binding, ...], hooks: Hooks) -> list[Line]:
+    declared = [
+        Line(f"@group(0) @binding({i}) var<storage, {b.access}> {b.name}: array<{_element(buffers, b.node)}>;")
+        for i, b in enumerate(bindings)
+    ]
+    head = [Line("enable f16;")] if any(b.node.dtype.name == "f16" for b in bindings) else []
+    body = [Line(text) for text in unroll(skeleton(hooks.skeleton), hooks.unroll)]
+    helpers = prelude.needed("\n".join(line.text for line in hooks.functions))
+    helper_lines = [Line(text) for text in helpers.split("\n")] if helpers else []
+    blank = [Line("")]
+    return [*head, *declared, *blank, *constants(hooks.constants), *helper_lines, *blank, *hooks.functions, *blank, *body]
+
+
+def _element(buffers: Buffers, node: Node) -> str:
+    storage = node.dtype.storage
+    return f"vec4<{storage}>" if buffers.vectors and node in buffers.vectors else storage
+
+
+def _line_nodes(lines: list[Line]) -> Mapping[int, tuple[Node, ...]]:
+    return {i: (line.node,) for i, line in enumerate(lines, 1) if line.node is not None}
+
+
+def _check(made: Kernel, target: Target) -> None:
+    """Limits of the adapter that a kernel must keep."""
+    if len(made.bindings) > target.storage_buffers:
+        raise TargetError(
+            f"kernel {made.name} ({made.label}) binds {len(made.bindings)} buffers",
+            expected=f"at most {target.storage_buffers} on {target.name}",
+            got=str(len(made.bindings)),
+            hint="compile with fuse=False, or name an intermediate tensor as an output",
+            origin=made.region.roots[0].origin,
+        )

@@ -1,0 +1,1 @@
+"""Tiles: how much of a region one workgroup and one invocation compute."""

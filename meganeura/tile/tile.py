@@ -1,0 +1,97 @@
+"""Tile programs as data: the sizes that a skeleton takes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class MapTile:
+    """Elements of a map: `lanes` an invocation, `workgroup` invocations."""
+
+    workgroup: int
+    lanes: int
+
+    @property
+    def threads(self) -> int:
+        """Invocations of a workgroup."""
+        return self.workgroup
+
+    @property
+    def workgroup_bytes(self) -> int:
+        """Workgroup memory in bytes."""
+        return 0
+
+    def registers(self) -> int:
+        """32-bit registers an invocation is assumed to need."""
+        return 8 + 4 * self.lanes
+
+    def describe(self) -> str:
+        """The tile in words."""
+        return f"{self.workgroup} invocations × {self.lanes}"
+
+    def groups(self, elements: int) -> int:
+        """Workgroups for so many elements."""
+        return math.ceil(elements / (self.workgroup * self.lanes))
+
+
+@dataclass(frozen=True)
+class ReduceTile:
+    """Results a workgroup makes at once, invocations that share the terms of each, and terms read at once."""
+
+    rows: int
+    parts: int
+    lanes: int
+    accumulators: int = 1
+
+    @property
+    def threads(self) -> int:
+        """Invocations of a workgroup."""
+        return self.rows * self.parts
+
+    @property
+    def workgroup_bytes(self) -> int:
+        """Workgroup memory in bytes."""
+        return 0 if self.parts == 1 else 4 * self.accumulators * self.threads
+
+    def registers(self) -> int:
+        """32-bit registers an invocation is assumed to need."""
+        return 12 + 4 * self.lanes + 2 * self.accumulators
+
+    def describe(self) -> str:
+        """The tile in words."""
+        return f"{self.rows} rows × {self.parts} parts × {self.lanes}"
+
+
+@dataclass(frozen=True)
+class MatmulTile:
+    """The workgroup's tile `bm` x `bn` in steps of `bk`, the invocation's register tile `tm` x `tn`."""
+
+    bm: int
+    bn: int
+    bk: int
+    tm: int
+    tn: int
+
+    @property
+    def threads(self) -> int:
+        """Invocations of a workgroup."""
+        return (self.bm // self.tm) * (self.bn // self.tn)
+
+    @property
+    def workgroup_bytes(self) -> int:
+        """Workgroup memory in bytes: a slice of either operand, padded by one vector a row."""
+        return 16 * self.bk * (self.bm // 4 + 1 + self.bn // 4 + 1)
+
+    def registers(self) -> int:
+        """32-bit registers an invocation is assumed to need."""
+        loads = self.bk * (self.bm + self.bn) // self.threads
+        return self.tm * self.tn + self.tm + self.tn + loads + 16
+
+    def describe(self) -> str:
+        """The tile in words."""
+        return f"{self.bm}×{self.bn}×{self.bk}, {self.tm}×{self.tn} per invocation"
+
+
+Tile = MapTile | ReduceTile | MatmulTile
