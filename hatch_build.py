@@ -97,6 +97,8 @@ def build(root: Path) -> None:
         )
     extension = root / "extension"
     install_modules(extension)
+    for output in OUTPUTS:  # file names carry hashes: what an earlier build left would stay
+        shutil.rmtree((root / output).parent, ignore_errors=True)
     npm(extension, "run", "build")
     missing = [output for output in OUTPUTS if not (root / output).is_file()]
     if missing:
