@@ -39,7 +39,7 @@ class ENode:
 
 @dataclass(eq=False, slots=True)
 class EClass:
-    """Equal e-nodes, all of one shape and type, what is known of their value, and who reads them."""
+    """Equal e-nodes of one shape and type, what is known of their value, and who reads them."""
 
     index: int
     shape: Shape
@@ -194,7 +194,7 @@ class EGraph:
         return tuple(sorted(found)) if "commutative" in op.traits else found
 
     def spread(self, changed: set[int], depth: int) -> set[int]:
-        """The classes that read the changed ones through at most `depth` e-nodes, and themselves."""
+        """The changed classes and those that read them through at most `depth` e-nodes."""
         seen = {self.find(c) for c in changed}
         edge = seen
         for _ in range(depth):

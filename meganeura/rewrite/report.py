@@ -1,4 +1,4 @@
-"""What the rewriting pass tells those who watch: rules that matched, the e-graph, why it stopped."""
+"""What rewriting tells those who watch: rules that matched, the e-graph, why it stopped."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ from meganeura.trace import note
 
 
 def report(saturation: Saturation, selection: Selection, built: Mapping[int, Node]) -> None:
-    """Notes the rules with their matches, the e-graph as plain data, the rounds, and why saturation
-    stopped.
-    """
+    """Notes the rules with their matches, the e-graph, the rounds, and why saturation stopped."""
     note("rules", rules_table(saturation, selection, built))
     note("egraph", drawing(saturation, selection))
     note("iterations", saturation.iterations)
@@ -88,7 +86,7 @@ def _amount(side: tuple[Node, ...]) -> tuple[float, float]:
 
 
 def drawing(saturation: Saturation, selection: Selection) -> dict[str, Any]:
-    """The classes with more than one e-node, and those that they read, as plain data for a picture."""
+    """The classes with several e-nodes and those that they read, as plain data for a picture."""
     graph = selection.graph
     wide = [i for i in sorted(graph.classes) if len(graph.classes[i].nodes) > 1]
     shown = dict.fromkeys(wide)

@@ -153,7 +153,7 @@ class Rule:
         return next((p.name for p in found if p.kind is p.VAR_POSITIONAL), None)
 
     def sample(self, seed: int) -> dict[str, Any]:
-        """Arguments for the rule: placeholders for operands, and values for numbers and attributes."""
+        """Arguments for the rule: placeholders as operands, values for numbers and attributes."""
         r = random.Random(f"{self.name}{seed}")
         shape = random_shape(r)
         drawn = dict(self.draw(r)) if self.draw is not None else {}
