@@ -29,17 +29,20 @@ class Checkpoint:
     step: int
     seed: int
     optimizer: str = ""
+    moments: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         made = f", {self.optimizer}" if self.optimizer else ""
-        return (
-            f"<Checkpoint at step {self.step:,}: {len(self.state)} tensors, seed {self.seed}{made}>"
-        )
+        count = f"{len(self.state)} tensors"
+        return f"<Checkpoint at step {self.step:,}: {count}, seed {self.seed}{made}>"
 
 
 def of_run(run: Run) -> Checkpoint:
     """The last state of a run."""
-    return Checkpoint(run.state, run.state_step, run.seed, type(run.optimizer).__name__)
+    own = {str(node.name) for node in kept(run.program.graph)}
+    moments = tuple(name for name in run.state if name not in own)
+    optimizer = type(run.optimizer).__name__
+    return Checkpoint(run.state, run.state_step, run.seed, optimizer, moments)
 
 
 def save(what: Any, path: str | os.PathLike[str]) -> None:
@@ -59,10 +62,8 @@ def save(what: Any, path: str | os.PathLike[str]) -> None:
         "step": str(checkpoint.step),
         "seed": str(checkpoint.seed),
         "optimizer": checkpoint.optimizer,
+        "moments": json.dumps(checkpoint.moments),
     }
-    if isinstance(what, Run):
-        own = {str(n.name) for n in kept(what.program.graph)}
-        metadata["moments"] = json.dumps([name for name in what.state if name not in own])
     safetensors.write(path, checkpoint.state, metadata)
 
 
@@ -88,6 +89,7 @@ def read(program: Any, path: str | os.PathLike[str]) -> Checkpoint:
         _number(name, file.metadata, "step"),
         _number(name, file.metadata, "seed"),
         file.metadata.get("optimizer", ""),
+        moments,
     )
 
 
@@ -127,7 +129,7 @@ def _some(parts: list[str]) -> str:
     return "; ".join(parts[:_SHOWN]) + more
 
 
-def _names(file: str, text: str) -> list[str]:
+def _names(file: str, text: str) -> tuple[str, ...]:
     try:
         names = json.loads(text)
     except ValueError:
@@ -136,7 +138,7 @@ def _names(file: str, text: str) -> list[str]:
         raise CheckpointError(
             f"{file} has damaged metadata", expected="moments: a list of names", got=repr(text)
         )
-    return names
+    return tuple(names)
 
 
 def _number(file: str, metadata: Mapping[str, str], key: str) -> int:

@@ -85,7 +85,7 @@ class Feeder:
 
 
 def _fitting(node: Node, array: Array, stacked: bool) -> Array:
-    """The array in the type of the input, one piece of memory; refuses what would lose the meaning."""
+    """The array in the type of the input, in one piece; refuses what would lose its meaning."""
     shape = array.shape[1:] if stacked else array.shape
     if shape != node.shape:
         wrong = "shape" if len(shape) == len(node.shape) else "rank"

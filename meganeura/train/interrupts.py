@@ -21,7 +21,7 @@ class Stop:
 
 @contextmanager
 def interrupts() -> Iterator[Stop]:
-    """While inside, SIGINT sets the flag; other threads than the main one keep the usual behaviour."""
+    """While inside, SIGINT sets the flag; off the main thread nothing changes."""
     stop = Stop()
     if threading.current_thread() is not threading.main_thread():
         yield stop

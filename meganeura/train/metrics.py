@@ -15,7 +15,7 @@ from meganeura.train.feeds import Feeder, Feeds, user_inputs
 
 Outputs = Mapping[str, Array]
 Metric = Callable[[Outputs, Feeds], float]
-"""From a batch's outputs and feeds, both without padding rows, to a number: a mean over the rows."""
+"""From a batch's outputs and feeds, both without padding rows, to a mean over the rows."""
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +10,9 @@ import numpy as np
 from meganeura.errors import NonFiniteError
 from meganeura.ir.evaluate import evaluate_nodes
 from meganeura.ir.graph import Array, Graph, Node, topological
+from meganeura.train.feeds import Feeds
+from meganeura.train.state import State
+from meganeura.train.trail import Trail
 
 _HINTS: Mapping[str, str] = {
     "log": "keep the argument of log above zero, as in mg.log(x + 1e-6)",
@@ -105,6 +108,34 @@ def _chosen(node: Node, known: Mapping[Node, Array]) -> tuple[Node, ...]:
     if not np.isfinite(np.where(condition, 0, b)).all():
         used.append(node.inputs[2])
     return tuple(used)
+
+
+def locate(
+    trail: Trail,
+    graph: Graph,
+    step: int,
+    replay: Callable[[list[Feeds]], State],
+    complete: Callable[[int, list[Feeds]], list[Feeds]],
+) -> tuple[State, int, Culprit | None]:
+    """The last good state, its step, and what spoilt the loss of `step` (counted from 0).
+
+    From the copy of the trail the steps are run again to just before the bad one. It may be the
+    update of the step before that went wrong, so that one is looked at first.
+    """
+    count = step - trail.step
+    feeds = trail.feeds(count + 1)
+    if feeds is None or len(feeds) <= count:
+        return trail.state, trail.step, None
+    if count > 0:
+        before = replay(feeds[: count - 1])
+        (fed,) = complete(step - 1, [feeds[count - 1]])
+        updates = [new for _, new in graph.updates]
+        culprit = find_culprit(graph, {**before, **fed}, updates)
+        if culprit is not None:
+            return before, step - 1, culprit
+    state = replay(feeds[:count]) if count else trail.state
+    (fed,) = complete(step, [feeds[count]])
+    return state, step, find_culprit(graph, {**state, **fed}, [n for _, n in graph.outputs])
 
 
 def error_of(loss: str, value: float, step: int, culprit: Culprit | None) -> NonFiniteError:

@@ -135,3 +135,17 @@ class Progress:
         if self.finished and self.run.ending != "done":
             parts.append(self.run.ending)
         return ", ".join(parts)
+
+
+def progress_of(run: Run, steps: int | None, rate: float, finished: bool) -> Progress:
+    """The present state of a run; at the end the speed is that of the whole run."""
+    losses = run.history.losses
+    return Progress(
+        run,
+        run.step,
+        steps,
+        float(losses[-1]) if len(losses) else float("nan"),
+        run.steps_per_second if finished else rate,
+        {name: float(series.values[-1]) for name, series in run.metrics.items() if len(series)},
+        finished,
+    )
