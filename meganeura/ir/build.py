@@ -6,9 +6,10 @@ These are the words in which composites, gradients and rewrite rules are written
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -20,6 +21,8 @@ from meganeura.ir.graph import Node, Op, Shape
 from meganeura.ir.ops import OPS
 from meganeura.ir.source import Origin, here
 
+P = ParamSpec("P")
+R = TypeVar("R")
 Operand = Node | float | int | bool | np.ndarray[Any, Any] | Sequence[Any]
 Axis = int | tuple[int, ...] | None
 
@@ -48,6 +51,19 @@ def located(error: MeganeuraError, origin: Origin) -> MeganeuraError:
     )
 
 
+def _at_users_line(function: Callable[P, R]) -> Callable[P, R]:
+    """An error that a builder raises itself also says where the user called it."""
+
+    @functools.wraps(function)
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except MeganeuraError as error:
+            raise located(error, here()) from None
+
+    return run
+
+
 def input_(name: str, shape: Shape, dtype: DType = f32) -> Node:
     """A feed: a tensor whose value comes with each call."""
     return apply("input", name=name, shape=tuple(shape), dtype=dtype)
@@ -69,11 +85,26 @@ def state(name: str, shape: Shape, dtype: DType = f32) -> Node:
     return apply("state", name=name, shape=tuple(shape), dtype=dtype)
 
 
+@_at_users_line
 def constant(value: Any, dtype: DType | None = None) -> Node:
     """A tensor whose value is known now."""
     array = np.asarray(value)
     dtype = dtype or of_array(array)
+    if array.size and array.dtype.kind in "iu" and dtype in (i32, u32):
+        _check_fits(array, dtype)
     return apply("constant", value=Value(array.astype(dtype.numpy)), dtype=dtype)
+
+
+def _check_fits(array: np.ndarray[Any, Any], dtype: DType) -> None:
+    limits = np.iinfo(dtype.numpy)  # type: ignore[type-var] # only integers come here
+    low, high = int(array.min()), int(array.max())
+    if low < limits.min or high > limits.max:
+        raise DTypeError(
+            f"a number does not fit into {dtype}",
+            expected=f"integers from {limits.min} to {limits.max}",
+            got=f"integers from {low} to {high}" if array.size > 1 else str(low),
+            hint="use floats, as in mg.constant(array, mg.f32)",
+        )
 
 
 def as_node(value: Operand, like: DType | None = None) -> Node:
@@ -89,6 +120,7 @@ def as_node(value: Operand, like: DType | None = None) -> Node:
     return constant(value)
 
 
+@_at_users_line
 def _meet(operands: Sequence[Operand]) -> list[Node]:
     """Operands in one type and one shape."""
     known = [n.dtype for n in operands if isinstance(n, Node)]
@@ -99,10 +131,7 @@ def _meet(operands: Sequence[Operand]) -> list[Node]:
     dtype = nodes[0].dtype
     for node in nodes[1:]:
         dtype = promote(dtype, node.dtype)
-    try:
-        shape = shapes.broadcast(*(n.shape for n in nodes))
-    except MeganeuraError as error:
-        raise located(error, here()) from None
+    shape = shapes.broadcast(*(n.shape for n in nodes))
     return [broadcast_to(cast(n, dtype), shape) for n in nodes]
 
 
@@ -296,15 +325,13 @@ def not_(a: Operand) -> Node:
     return _unary("not", a)
 
 
+@_at_users_line
 def where(condition: Operand, a: Operand, b: Operand) -> Node:
     """a where the condition holds, else b."""
     test = as_node(condition)
     test = test if test.dtype is bool_ else ne(test, 0)
     x, y = _meet([a, b])
-    try:
-        shape = shapes.broadcast(test.shape, x.shape)
-    except MeganeuraError as error:
-        raise located(error, here()) from None
+    shape = shapes.broadcast(test.shape, x.shape)
     return apply("where", broadcast_to(test, shape), broadcast_to(x, shape), broadcast_to(y, shape))
 
 
@@ -329,11 +356,9 @@ def random_bits(seed: Node, shape: Shape, stream: int) -> Node:
     return apply("random", broadcast_to(cast(seed, u32), tuple(shape)), stream=stream)
 
 
+@_at_users_line
 def _axes(axis: Axis, node: Node) -> tuple[int, ...]:
-    try:
-        return shapes.axes_of(axis, len(node.shape))
-    except MeganeuraError as error:
-        raise located(error, here()) from None
+    return shapes.axes_of(axis, len(node.shape))
 
 
 def _reduce(name: str, x: Operand, axis: Axis, keepdims: bool) -> Node:
@@ -378,6 +403,7 @@ def mean(x: Operand, axis: Axis = None, keepdims: bool = False) -> Node:
     return mul(total, 1.0 / count) if count else div(total, 0.0)
 
 
+@_at_users_line
 def matmul(a: Operand, b: Operand) -> Node:
     """The matrix product, with vectors and broadcast leading axes as NumPy's `@`."""
     x, y = as_node(a), as_node(b)
@@ -399,10 +425,7 @@ def matmul(a: Operand, b: Operand) -> Node:
     x2 = reshape(x, (1, *x.shape)) if row else x
     y2 = reshape(y, (*y.shape, 1)) if column else y
     if x2.shape[-1] == y2.shape[-2]:
-        try:
-            batch = shapes.broadcast(x2.shape[:-2], y2.shape[:-2])
-        except MeganeuraError as error:
-            raise located(error, here()) from None
+        batch = shapes.broadcast(x2.shape[:-2], y2.shape[:-2])
         x2 = broadcast_to(x2, (*batch, *x2.shape[-2:]))
         y2 = broadcast_to(y2, (*batch, *y2.shape[-2:]))
     result = apply("matmul", x2, y2)
@@ -528,6 +551,7 @@ def pad(x: Node, low: Shape, high: Shape, value: float = 0.0) -> Node:
     )
 
 
+@_at_users_line
 def concat(parts: Sequence[Node], axis: int) -> Node:
     """The parts one behind another along an axis."""
     if not parts:

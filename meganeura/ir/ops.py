@@ -23,14 +23,11 @@ PURE = frozenset[str]()
 COMMUTES = frozenset({"commutative", "associative"})
 
 
-def _require(condition: bool, name: str, expected: str, got: str) -> None:
+def _require(
+    condition: bool, name: str, expected: str, got: str, hint: str = "cast it, as in x.cast(mg.f32)"
+) -> None:
     if not condition:
-        raise DTypeError(
-            f"{name} does not take {got}",
-            expected=expected,
-            got=got,
-            hint="cast it, as in x.cast(mg.f32)",
-        )
+        raise DTypeError(f"{name} does not take {got}", expected=expected, got=got, hint=hint)
 
 
 def _same(name: str, inputs: tuple[Node, ...]) -> Shape:
@@ -79,10 +76,13 @@ def _infer_compare(name: str) -> Any:
     return infer
 
 
+_COMPARED = "compare it, as in x != 0"
+
+
 def _infer_logic(name: str) -> Any:
     def infer(inputs: tuple[Node, ...], attrs: Attributes) -> tuple[Shape, DType]:
         for node in inputs:
-            _require(node.dtype is bool_, name, "bool tensors", node.dtype.name)
+            _require(node.dtype is bool_, name, "bool tensors", node.dtype.name, _COMPARED)
         return _same(name, inputs), bool_
 
     return infer
@@ -90,7 +90,7 @@ def _infer_logic(name: str) -> Any:
 
 def _infer_where(inputs: tuple[Node, ...], attrs: Attributes) -> tuple[Shape, DType]:
     condition, a, b = inputs
-    _require(condition.dtype is bool_, "where", "a bool condition", condition.dtype.name)
+    _require(condition.dtype is bool_, "where", "a bool condition", condition.dtype.name, _COMPARED)
     _require(a.dtype is b.dtype, "where", f"branches of {a.dtype}", b.dtype.name)
     return _same("where", inputs), a.dtype
 
@@ -280,15 +280,18 @@ CONTRACTIONS = [
 ]
 
 
+_TO_INT = "cast it, as in x.cast(mg.i32)"
+
+
 def _infer_gather(inputs: tuple[Node, ...], attrs: Attributes) -> tuple[Shape, DType]:
     x, index = inputs
-    _require(index.dtype in (i32, u32), "gather", "integer indices", index.dtype.name)
+    _require(index.dtype in (i32, u32), "gather", "integer indices", index.dtype.name, _TO_INT)
     return shapes.gathered(x.shape, index.shape, attrs["axis"]), x.dtype
 
 
 def _infer_scatter(inputs: tuple[Node, ...], attrs: Attributes) -> tuple[Shape, DType]:
     updates, index = inputs
-    _require(index.dtype in (i32, u32), "scatter_add", "integer indices", index.dtype.name)
+    _require(index.dtype in (i32, u32), "scatter_add", "integer indices", index.dtype.name, _TO_INT)
     return shapes.scattered(updates.shape, index.shape, attrs["axis"], attrs["size"]), updates.dtype
 
 

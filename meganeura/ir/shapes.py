@@ -188,6 +188,12 @@ def conv2d_weight(
 
 def gathered(source: Shape, index: Shape, axis: int) -> Shape:
     """The axis is replaced by the axes of the index."""
+    if source[axis] == 0 and 0 not in index:
+        raise ShapeError(
+            "gather from an axis without elements",
+            expected=f"at least one element on axis {axis}",
+            got=show(source),
+        )
     return (*source[:axis], *index, *source[axis + 1 :])
 
 

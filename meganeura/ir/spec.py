@@ -34,7 +34,11 @@ def _named_leaves(graph: Graph) -> Iterable[Node]:
 
 
 def _kinds(a: Node, b: Node) -> str:
-    return f"{a.op.name}s" if a.op is b.op else f"leaves (an {a.op.name} and a {b.op.name})"
+    if a.op is b.op:
+        return f"{a.op.name}s"
+    articles = {"input": "an"}
+    first, second = (f"{articles.get(n.op.name, 'a')} {n.op.name}" for n in (a, b))
+    return f"leaves ({first} and {second})"
 
 
 def _described(node: Node) -> str:

@@ -52,7 +52,7 @@ def middle(function: Function, leaves: Sequence[Node]) -> Node:
 def check_gradients(
     function: Function, *arrays: Array, order: int = 2, tolerance: float = 2e-6
 ) -> None:
-    """Every gradient of the function, of the first and second order, against central differences."""
+    """Every gradient of the function, of both orders, against central differences."""
     leaves = [build.input_(f"x{i}", np.shape(a)) for i, a in enumerate(arrays)]
     values = {n: np.array(a, np.float64) for n, a in zip(leaves, arrays, strict=True)}
     scalar = middle(function, leaves)

@@ -1,4 +1,4 @@
-"""Elementwise operations and products: gradients in the middle of a graph, first and second order."""
+"""Elementwise operations and products: gradients in the middle of a graph, of both orders."""
 
 from __future__ import annotations
 
