@@ -10,6 +10,7 @@ from meganeura.errors import OptionError
 from meganeura.runtime.program import compile_program
 from meganeura.train import checkpoint as checkpoints
 from meganeura.train.checkpoint import Checkpoint
+from meganeura.train.feeds import Feeds
 from meganeura.train.interrupts import interrupts
 from meganeura.train.metrics import Metric
 from meganeura.train.optim import AdamW, Optimizer
@@ -18,6 +19,8 @@ from meganeura.train.run import Progress, Run
 from meganeura.train.session import Session
 from meganeura.train.state import moments, to_device, zeros
 from meganeura.train.step import step_graph
+
+_LATEST = "latest training step"
 
 
 def train(
@@ -73,9 +76,16 @@ def train(
         with interrupts() as stop:
             session.go(stop)
     finally:
+        program.cache[_LATEST] = (step_program, session.latest)
         if checkpoint is not None and session.run.state:
             checkpoints.save(session.run, checkpoint)
     return session.run
+
+
+def latest_step(program: Any) -> tuple[Any, Feeds] | None:
+    """The training program that ran last, with the feeds of its last step; None before."""
+    found: tuple[Any, Feeds] | None = program.cache.get(_LATEST)
+    return found
 
 
 def _check_steps(**numbers: int | None) -> None:

@@ -51,16 +51,17 @@ class Session:
         self.run.step = start.step
         self.steps = steps
         self.sinks = tuple(sinks)
-        wanted = user_inputs(graph)
-        self.source = Source(data, Feeder(_known(program, wanted), wanted))
-        self.source.skip(start.step)
-        self.names = {str(node.name) for node in graph.inputs}
         bytes_per_step = sum(node.nbytes for node in graph.inputs) or 1
         slots = max(min(STAGED_BYTES // bytes_per_step, MOST_SLOTS), 1)
         self.stepper = step_program.stepper(slots=slots)
+        self.names = {str(node.name) for node in self.stepper.inputs}
+        wanted = tuple(n for n in user_inputs(graph) if n.name in self.names)
+        self.source = Source(data, Feeder(_known(program, wanted), wanted))
+        self.source.skip(start.step)
         self.trail = Trail(step_program, self.source, start.step)
         self.pace = Pace()
         self.events: list[tuple[int, Callable[[], None], bool]] = []
+        self.latest: Feeds = {}
         self._emitted = float("-inf")
 
     def every(self, steps: int, action: Callable[[], None], last: bool = False) -> None:
@@ -106,6 +107,7 @@ class Session:
             for feed in self._whole(self.step, feeds):
                 self.stepper.push(feed)
                 self.step += 1
+            self.latest = feeds[-1]
             self.pace.fed(len(feeds))
             if self.pace.due():
                 self._sync()

@@ -19,14 +19,22 @@ def kept(graph: Graph) -> tuple[Node, ...]:
 
 def to_host(program: Any) -> State:
     """A copy of all that the program keeps on the device."""
-    names = [str(node.name) for node in kept(program.graph)]
+    names = [name for name, _ in _held(program)]
     return {name: np.array(value) for name, value in program.store.read(names).items()}
 
 
 def to_device(program: Any, state: Mapping[str, Array]) -> None:
     """Writes what the program keeps; other names are left alone."""
-    names = {str(node.name) for node in kept(program.graph)}
+    names = dict(_held(program))
     program.store.write({name: value for name, value in state.items() if name in names})
+
+
+def _held(program: Any) -> list[tuple[str, Node]]:
+    """What the program keeps, by name; from now on it lies on the device."""
+    nodes = kept(program.graph)
+    for node in nodes:
+        program.store.held(node)
+    return [(str(node.name), node) for node in nodes]
 
 
 def moments(program: Any, step_program: Any) -> tuple[Node, ...]:

@@ -24,6 +24,7 @@ from meganeura.train.loop import train
 from meganeura.train.metrics import Accuracy, evaluate
 from meganeura.train.optim import SGD, Adam, AdamW
 from meganeura.train.run import Progress, Run
+from meganeura.train.state import to_device
 
 ROWS = 16
 Array = np.ndarray[Any, Any]
@@ -146,7 +147,7 @@ def test_a_second_run_goes_on_with_the_parameters_and_fresh_moments() -> None:
     moved = _train(program, 1)
     assert moved.history.losses[0] != first.history.losses[0]
     again = _program()
-    checkpoint.to_device(again, first.parameters)
+    to_device(again, first.parameters)
     _assert_equal(_train(again, 1).state, moved.state)
 
 
