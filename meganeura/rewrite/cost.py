@@ -24,6 +24,11 @@ REGISTER_BYTES = 0.25
 VIEW = 0.001
 """Views are free; a little keeps the shorter of two equal chains."""
 
+PADDED = 1.0
+"""Bytes moved for each byte of a padded tensor: with a concatenation of two, each is read and
+written once.
+"""
+
 EXPENSIVE = {
     "recip": 4,
     "div": 5,
@@ -92,6 +97,8 @@ def default_cost(node: Node) -> float:
     kind = node.op.kind
     if kind == "leaf":
         return 0.0
+    if node.op.name == "pad":
+        return node.nbytes * PADDED + VIEW
     if kind == "view":
         return VIEW
     launch = LAUNCH_BYTES if kind in ("reduce", "contract", "gather") else 0.0

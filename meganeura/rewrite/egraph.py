@@ -193,14 +193,14 @@ class EGraph:
         found = tuple(map(self.find, children))
         return tuple(sorted(found)) if "commutative" in op.traits else found
 
-    def spread(self, changed: set[int], depth: int) -> set[int]:
-        """The changed classes and those that read them through at most `depth` e-nodes."""
-        seen = {self.find(c) for c in changed}
-        edge = seen
+    def spread(self, changed: set[int], depth: int) -> list[set[int]]:
+        """For each distance up to `depth`: the changed classes and those that read them so near."""
+        edge = {self.find(c) for c in changed}
+        found = [edge]
         for _ in range(depth):
-            edge = {self.find(e.owner) for c in edge for e in self.classes[c].readers} - seen
-            seen = seen | edge
-        return seen
+            edge = {e.owner for c in edge for e in self.classes[c].readers if e.alive} - found[-1]
+            found.append(found[-1] | edge)
+        return found
 
     def enodes(self, wanted: Callable[[ENode], bool] | None = None) -> Iterator[ENode]:
         """All e-nodes, by class and in order of creation."""

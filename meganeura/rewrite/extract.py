@@ -8,7 +8,8 @@ one move by move until none helps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import heapq
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import replace
 
 from meganeura.ir.graph import Graph, Node
@@ -42,8 +43,10 @@ class Selection:
         self.total = 0.0
         self._cost = cost
         self.prices: dict[ENode, float] = {} if prices is None else prices
-        for root in roots:
-            self._acquire(graph.find(root))
+        self.roots = tuple(map(graph.find, roots))
+        self.rank: dict[int, float] = {}
+        for root in self.roots:
+            self._acquire(root)
 
     def price(self, enode: ENode) -> float:
         """The cost of an e-node alone; never negative, and never nothing for what has operands."""
@@ -97,16 +100,45 @@ class Selection:
         old = [(index, self.choice[index]) for index, _ in moves]
         for index, enode in moves:
             self.switch(index, enode)
-        if self.total < before - LEAST and self.order(i for i, _ in moves) is not None:
+        if self.total < before - LEAST and self._keeps_order(moves):
             return True
         for index, enode in reversed(old):
             self.switch(index, enode)
         self.total = before
         return False
 
-    def order(self, roots: Iterable[int]) -> list[int] | None:
-        """The classes that the roots need, operands first; None when one needs itself."""
+    def _keeps_order(self, moves: Sequence[tuple[int, ENode]]) -> bool:
+        """True when the selection still has an order, in which each class has a higher rank than
+        those that it reads.
+        """
+        if len(moves) == 1 and self._ranked_below(moves[0][0]):
+            return True
+        order = self.order(self.roots)
+        if order is None:
+            return False
+        self.rank = {index: float(place) for place, index in enumerate(order)}
+        return True
+
+    def _ranked_below(self, index: int) -> bool:
+        """Ranks what a class newly needs below it; False when that takes another order."""
+        limit = self.rank.get(index, -1.0)
+        fresh = self.order(self.operands(self.choice[index]), ranked=False)
+        for at in fresh or ():
+            low = max((self.rank[c] for c in self.operands(self.choice[at])), default=limit - 1)
+            self.rank[at] = (low + limit) / 2
+            if not low < self.rank[at] < limit:
+                return False
+        return fresh is not None and all(
+            self.rank[c] < limit for c in self.operands(self.choice[index])
+        )
+
+    def order(self, roots: Iterable[int], ranked: bool = True) -> list[int] | None:
+        """The classes that the roots need, operands first; None when one needs itself.
+
+        Without `ranked`, those that have a rank are left out, with all that they need.
+        """
         done: dict[int, None] = {}
+        before: Container[int] = () if ranked else self.rank
         for root in roots:
             open_: set[int] = set()
             stack: list[tuple[int, bool]] = [(self.graph.find(root), False)]
@@ -117,10 +149,14 @@ class Selection:
                     done[at] = None
                 elif at in open_:
                     return None
-                elif at not in done:
+                elif at not in done and at not in before:
                     open_.add(at)
                     stack.append((at, True))
-                    pending = [c for c in self.operands(self.choice[at]) if c not in done]
+                    pending = [
+                        c
+                        for c in self.operands(self.choice[at])
+                        if c not in done and c not in before
+                    ]
                     if any(c in open_ for c in pending):
                         return None
                     stack.extend((c, False) for c in reversed(dict.fromkeys(pending)))
@@ -128,23 +164,31 @@ class Selection:
 
 
 def tree_costs(graph: EGraph, price: Callable[[ENode], float]) -> tuple[Choice, dict[int, float]]:
-    """The cheapest e-node of each class when sharing is not counted, and that cost."""
+    """The cheapest e-node of each class when sharing is not counted, and that cost.
+
+    Classes are settled from the cheapest up (Knuth 1977), so each e-node is looked at once.
+    """
     choice: Choice = {}
     best: dict[int, float] = {}
-    pending = dict.fromkeys(graph.enodes())
-    while pending:
-        again: dict[ENode, None] = {}
-        for enode in pending:
-            operands = [graph.find(c) for c in enode.children]
-            if any(c not in best for c in operands):
-                continue
-            cost = price(enode) + sum(best[c] for c in dict.fromkeys(operands))
-            if cost < best.get(enode.owner, float("inf")) - LEAST / 2:
-                best[enode.owner], choice[enode.owner] = cost, enode
-                again.update(
-                    (reader, None) for reader in graph.classes[enode.owner].readers if reader.alive
-                )
-        pending = again
+    waiting: dict[ENode, int] = {}
+    queue: list[tuple[float, int, ENode]] = []
+    for enode in graph.enodes():
+        waiting[enode] = len(set(map(graph.find, enode.children)))
+        if not enode.children:
+            queue.append((price(enode), enode.serial, enode))
+    heapq.heapify(queue)
+    while queue:
+        cost, _, enode = heapq.heappop(queue)
+        owner = enode.owner
+        if owner in best:
+            continue
+        best[owner], choice[owner] = cost, enode
+        for reader in graph.classes[owner].readers:
+            if reader.alive and reader.owner not in best:
+                waiting[reader] -= 1
+                if waiting[reader] == 0:
+                    total = sum(best[c] for c in set(map(graph.find, reader.children)))
+                    heapq.heappush(queue, (price(reader) + total, reader.serial, reader))
     return choice, best
 
 
@@ -178,6 +222,7 @@ def _originals(graph: EGraph, roots: Sequence[int]) -> Choice:
 
 def _improve(selection: Selection, matches: Sequence[Match], trees: dict[int, float]) -> None:
     graph = selection.graph
+    selection.rank = {c: float(i) for i, c in enumerate(selection.order(selection.roots) or ())}
     groups = _groups(graph, matches)
     for _ in range(SWEEPS):
         better = False

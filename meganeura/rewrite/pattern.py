@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -128,7 +129,27 @@ def depth(pattern: Pattern) -> int:
 
 def matches(graph: EGraph, pattern: Apply, enode: ENode) -> Iterator[Bindings]:
     """Each way in which an e-node is the pattern."""
-    return _at_node(graph, pattern, enode, {})
+    return _at_node(graph, pattern, enode, {}) if _hopeful(graph, pattern, enode) else iter(())
+
+
+def _hopeful(graph: EGraph, pattern: Apply, enode: ENode) -> bool:
+    """False when an operand cannot be what its part of the pattern asks: a quick look, no more."""
+    children = enode.children
+    straight = all(map(_possible, repeat(graph), pattern.parts, children))
+    return straight or (
+        pattern.swaps and all(map(_possible, repeat(graph), pattern.parts, children[::-1]))
+    )
+
+
+def _possible(graph: EGraph, part: Pattern, index: int) -> bool:
+    if isinstance(part, Var):
+        return True
+    eclass = graph.cls(index)
+    if isinstance(part, Apply):
+        op = part.op
+        return any(e.op.name == op for e in eclass.nodes)
+    value = eclass.facts.value
+    return value is not None and (isinstance(part, Number) or value == part.value)
 
 
 def _at_node(graph: EGraph, pattern: Apply, enode: ENode, bound: Bindings) -> Iterator[Bindings]:

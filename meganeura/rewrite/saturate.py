@@ -70,7 +70,7 @@ def saturate(graph: EGraph, rules: Sequence[Rule], limits: Limits) -> Saturation
         changed = graph.spread(graph.touched, deepest)
         graph.touched = set()
         result.iterations += 1
-        found = list(_search(graph, rules, changed, result.iterations, limits))
+        found = list(_search(result, rules, changed, limits))
         before = graph.added
         united = _apply(result, found, base + limits.nodes)
         graph.rebuild()
@@ -94,26 +94,29 @@ def _stop(result: Saturation, why: str) -> Saturation:
 
 
 def _search(
-    graph: EGraph, rules: Sequence[Rule], changed: set[int], iteration: int, limits: Limits
+    result: Saturation, rules: Sequence[Rule], changed: Sequence[set[int]], limits: Limits
 ) -> Iterator[Match]:
+    graph = result.graph
     for rule in rules:
         candidates = graph.by_op.get(rule.pattern.op, ())
         if not candidates:
             continue
-        fresh = [e for e in candidates if e.alive and graph.find(e.owner) in changed]
+        near = changed[depth(rule.pattern)]
+        fresh = [e for e in candidates if e.alive and e.owner in near]
         finder = _together if rule.many is not None else _single
-        for count, match in enumerate(finder(graph, rule, fresh, iteration), 1):
+        for count, match in enumerate(finder(result, rule, fresh), 1):
             yield match
             if count >= limits.matches:
                 graph.touched.update(graph.find(e.owner) for e in fresh)
                 break
 
 
-def _single(graph: EGraph, rule: Rule, fresh: Sequence[ENode], iteration: int) -> Iterator[Match]:
+def _single(result: Saturation, rule: Rule, fresh: Sequence[ENode]) -> Iterator[Match]:
+    graph = result.graph
     for enode in fresh:
         for bound in matches(graph, rule.pattern, enode):
             found = _arguments(graph, rule, bound)
-            match = _match(graph, rule, (enode,), found, bound, iteration)
+            match = _match(result, rule, (enode,), found, bound)
             if match is not None:
                 yield match
 
@@ -125,13 +128,12 @@ def _arguments(graph: EGraph, rule: Rule, bound: Bindings) -> dict[str, Any]:
     }
 
 
-def _together(graph: EGraph, rule: Rule, fresh: Sequence[ENode], iteration: int) -> Iterator[Match]:
-    """Matches of a rule about several terms: those of the user's own that share all operands but
-    one.
-    """
+def _together(result: Saturation, rule: Rule, fresh: Sequence[ENode]) -> Iterator[Match]:
+    """Matches of a rule about several terms: all that share their operands but one."""
+    graph = result.graph
     groups: dict[tuple[Any, ...], list[tuple[ENode, Bindings]]] = {}
-    for enode in fresh:
-        if enode.original is not None:
+    for enode in graph.by_op[rule.pattern.op] if fresh else ():
+        if enode.alive and not _made_by(result, rule, enode):
             for bound in matches(graph, rule.pattern, enode):
                 key = tuple(sorted((str(k), v) for k, v in bound.items() if k != rule.many))
                 groups.setdefault(key, []).append((enode, bound))
@@ -143,19 +145,23 @@ def _together(graph: EGraph, rule: Rule, fresh: Sequence[ENode], iteration: int)
         found = _arguments(graph, rule, bound)
         assert rule.many is not None
         found[rule.many] = tuple(graph.cls(b[rule.many]) for _, b in members)
-        match = _match(graph, rule, roots, found, bound, iteration)
+        match = _match(result, rule, roots, found, bound)
         if match is not None:
             yield match
 
 
+def _made_by(result: Saturation, rule: Rule, enode: ENode) -> bool:
+    return enode.match is not None and result.matches[enode.match].rule is rule
+
+
 def _match(
-    graph: EGraph,
+    result: Saturation,
     rule: Rule,
     roots: tuple[ENode, ...],
     found: Mapping[str, Any],
     bound: Bindings,
-    iteration: int,
 ) -> Match | None:
+    graph = result.graph
     if not rule.where.test(found):
         return None
     built = template(*template_key(rule, found, bound))
@@ -172,7 +178,7 @@ def _match(
         elif rule.kinds[name] in ("Node", "Bool"):
             classes.append(value.index)
     before = tuple(graph.cls(root.owner).origin for root in roots)
-    return Match(rule, roots, built, tuple(classes), iteration, before)
+    return Match(rule, roots, built, tuple(classes), result.iterations, before)
 
 
 def _apply(result: Saturation, found: Sequence[Match], most: int) -> bool:
