@@ -13,7 +13,7 @@ from meganeura.ir.spec import check_names
 
 def run(node: Node) -> Array:
     """The value of the node on the default device; FeedError when it needs a feed."""
-    from meganeura.runtime.program import compile_program
+    from meganeura.compiler import compile_program
 
     graph = Graph((("value", node),))
     check_names(graph)

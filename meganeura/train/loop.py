@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from meganeura.errors import OptionError
-from meganeura.runtime.program import compile_program
+from meganeura.compiler import compile_program
 from meganeura.train import checkpoint as checkpoints
 from meganeura.train.checkpoint import Checkpoint
 from meganeura.train.feeds import Feeds

@@ -1,0 +1,84 @@
+"""The compiler, read top to bottom: a graph becomes a plan."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from meganeura.codegen.emit import emit
+from meganeura.fuse.fuse import fuse
+from meganeura.fuse.lower import lower
+from meganeura.ir.graph import Graph
+from meganeura.ir.mode import bind
+from meganeura.ir.spec import check_names
+from meganeura.memory.plan import plan_memory
+from meganeura.plan import Options, PassRecord, Plan, ProgramKind
+from meganeura.rewrite import rewrite, simplify
+from meganeura.runtime.device import Device, get_device
+from meganeura.runtime.program import Program
+from meganeura.runtime.store import ParameterStore
+from meganeura.schedule.waves import schedule
+from meganeura.target import Target
+from meganeura.tile.table import tile
+from meganeura.trace import Event, watch
+
+
+def compile_graph(
+    source: Graph, options: Options, target: Target, name: str = "program", kind: ProgramKind = "inference"
+) -> Plan:
+    """A graph of operations -> a plan of launches, for one target under the given options."""
+    records: list[PassRecord] = []
+
+    def record(event: Event) -> None:
+        records.append(PassRecord(event.stage, event.before, event.after, event.seconds, event.notes))
+
+    start = time.perf_counter()
+    with watch(record):
+        graph = simplify(source)
+        graph = rewrite(graph, rules_off=options.rules_off, enabled=options.rewrite)
+        graph = lower(graph, target)
+        graph = simplify(graph)
+        fused = fuse(graph, target, options.fuse)
+        tiles = tile(fused.regions, target, options.tile)
+        kernels = emit(fused.regions, tiles, target)
+        launches = schedule(kernels, fused.updates)
+        outputs = frozenset(node for _, node in fused.holders)
+        targets = {value: leaf for leaf, value in fused.updates}
+        memory = plan_memory(launches, outputs, targets, options.alias)
+    return Plan(
+        name=name,
+        kind=kind,
+        source=source,
+        graph=fused.graph,
+        options=options,
+        target=target,
+        passes=tuple(records),
+        schedule=launches,
+        memory=memory,
+        holders=fused.holders,
+        updates=fused.updates,
+        seconds=time.perf_counter() - start,
+    )
+
+
+def compile_program(
+    graph: Graph,
+    *,
+    name: str = "program",
+    kind: ProgramKind = "inference",
+    options: Options | None = None,
+    device: str | Device | None = None,
+    store: ParameterStore | None = None,
+) -> Program:
+    """A graph -> a program on a device, which can be called. Without a store it gets parameters of its own."""
+    opened = get_device(device) if store is None else store.device
+    store = store or ParameterStore(opened)
+    bound = bind(graph, training=False) if kind == "inference" else graph
+    check_names(bound)
+
+    def recompile(source: Graph, changed: Options) -> Plan:
+        source = bind(source, training=False) if kind == "inference" else source
+        return compile_graph(source, changed, opened.target, name, kind)
+
+    plan = replace(recompile(bound, options or Options()), source=graph)
+    return Program(plan, opened, store, lambda g, o: replace(recompile(g, o), source=g))

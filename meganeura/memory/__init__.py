@@ -1,0 +1,1 @@
+"""Memory: which tensors share a buffer, by their lifetimes."""

@@ -1,0 +1,1 @@
+"""The runtime: adapters, buffers, pipelines, and the recorded step."""
