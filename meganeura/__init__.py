@@ -85,7 +85,16 @@ from meganeura.tensor.gradient import grad
 __version__ = "0.1.0"
 
 # What needs the device or the notebook is imported when it is first asked for: name -> module.
-_LATER: dict[str, str] = {}
+_LATER: dict[str, str] = {
+    "compile": "meganeura.tensor.compile",
+    "devices": "meganeura.runtime.adapters",
+    "Options": "meganeura.plan",
+    "train": "meganeura.train.loop",
+    "profile": "meganeura.profile.profile",
+    "SGD": "meganeura.train.optim",
+    "Adam": "meganeura.train.optim",
+    "AdamW": "meganeura.train.optim",
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -100,6 +109,10 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
+    "SGD",
+    "Adam",
+    "AdamW",
+    "Options",
     "Tensor",
     "__version__",
     "abs",
@@ -110,12 +123,14 @@ __all__ = [
     "bce_with_logits",
     "bool_",
     "clip",
+    "compile",
     "concat",
     "constant",
     "conv2d",
     "cos",
     "cross_entropy",
     "detach",
+    "devices",
     "erf",
     "exp",
     "f16",
@@ -164,6 +179,7 @@ __all__ = [
     "stack",
     "sum",
     "tanh",
+    "train",
     "u32",
     "var",
     "where",

@@ -14,6 +14,11 @@ from meganeura.ir.graph import Graph, Node
 from meganeura.ir.index import Indices
 from meganeura.target import Target
 
+CHEAP = frozenset({"neg", "abs", "add", "sub", "mul", "max", "min", "where", "cast", "not", "and", "or", "iota"}) | {
+    *("lt", "le", "gt", "ge", "eq", "ne")
+}
+"""Maps that a reader rather computes again than loads, when their operands are at hand."""
+
 SMALL = 32768
 """Elements up to which one workgroup a row is fast enough, however few the rows."""
 
@@ -119,6 +124,9 @@ class Growth:
             if n in self.home or n.op.kind == "leaf":
                 if n.size > 1:
                     group.sources.add(n)
+                if n.op.name in CHEAP:
+                    for i in n.inputs:
+                        visit(i, where)
                 return True
             if n.op.kind == "view":
                 return visit(n.inputs[0], ix.read(n, where).indices)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from meganeura.fuse.grow import Group, Growth
+from meganeura.fuse.grow import CHEAP, Group, Growth
 from meganeura.fuse.region import Space3
 from meganeura.ir.graph import Graph, Node
 
@@ -126,11 +126,6 @@ def _shares(growth: Growth, node: Node, group: Group, before: set[Node]) -> bool
     return any(n.size == node.size and n in before for n in probe.sources)
 
 
-CHEAP = frozenset({"neg", "abs", "add", "sub", "mul", "max", "min", "where", "cast", "not", "and", "or", "iota"}) | {
-    *("lt", "le", "gt", "ge", "eq", "ne")
-}
-
-
 class Stores:
     """Which nodes are written to memory, found by asking what every group reads of the others."""
 
@@ -168,10 +163,12 @@ class Stores:
         return self.fuse and node.op.name in CHEAP and all(self._at_hand(n) for n in node.inputs)
 
     def _at_hand(self, node: Node) -> bool:
-        """A leaf, a stored node, or a view or small tensor made of such."""
+        """A leaf, a stored node, or a view or cheap map made of such that no kernel has to hold."""
         if node.op.kind == "leaf" or node in self.stored:
             return True
-        return node.op.kind == "view" and self._at_hand(node.inputs[0])
+        if node.op.kind == "view" or (node.op.name in CHEAP and node not in self.growth.home):
+            return all(self._at_hand(n) for n in node.inputs)
+        return False
 
 
 def computed(group: Group, roots: list[Node], stored: dict[Node, None], home: dict[Node, Group]) -> tuple[list[Node], list[Node]]:
