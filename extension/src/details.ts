@@ -2,7 +2,7 @@
 
 import { around, cellLines, codeBlock, wgslLines } from "./code.js";
 import { h, type Child } from "./dom.js";
-import { bytes, count, figures, flops, plural, shape, time } from "./format.js";
+import { bytes, count, decimal, figures, flops, plural, shape, time } from "./format.js";
 import type { KernelView, NodeView } from "./model.js";
 import type { Store } from "./store.js";
 
@@ -16,7 +16,7 @@ export function kernelFacts(store: Store, kernel: KernelView): [string, Child][]
   const lanes = kernel.workgroup.reduce((a, b) => a * b, 1);
   const row = store.timings.rows.find((r) => r.kernel === kernel.id);
   const [low, high] = [row?.p5 ?? kernel.p5_us, row?.p95 ?? kernel.p95_us];
-  const spread = low !== null && high !== null ? `, ${figures(low)}–${figures(high)}` : "";
+  const spread = low !== null && high !== null ? `, ${decimal(low)}–${decimal(high)}` : "";
   const measured = store.median(kernel);
   return [
     ["tile", kernel.tile || "–"],

@@ -13,11 +13,16 @@ export function count(value: number): string {
   return value.toLocaleString("en-US");
 }
 
+/** A time without its unit: always with one decimal below 100, so that a column of them lines up. */
+export function decimal(value: number): string {
+  return value >= 100 || value < 0.1 ? figures(value) : value.toFixed(value >= 10 ? 1 : 2).replace(/(\.\d)0$/, "$1");
+}
+
 export function time(us: number | null | undefined): string {
   if (us === null || us === undefined) return "–";
-  if (us >= 1e6) return `${figures(us / 1e6)} s`;
-  if (us >= 1000) return `${figures(us / 1000)} ms`;
-  return `${figures(us)} µs`;
+  if (us >= 1e6) return `${decimal(us / 1e6)} s`;
+  if (us >= 1000) return `${decimal(us / 1000)} ms`;
+  return `${decimal(us)} µs`;
 }
 
 export function bytes(value: number): string {

@@ -2,7 +2,7 @@
 
 import { clip, h, plate, roundedPath, s, text, textWidth } from "./dom.js";
 import { details } from "./details.js";
-import { figures, plural, shape, time } from "./format.js";
+import { decimal, plural, shape, time } from "./format.js";
 import type { BoxView, Grouping, Kind, Phase, Picture, WireView } from "./model.js";
 import type { Store, Topic } from "./store.js";
 
@@ -37,11 +37,10 @@ export function patterns(prefix: string): SVGDefsElement {
       ),
     );
   }
-  for (const [name, cls] of [["arrow", "arrow"], ["arrow-ink", "arrow ink"]] as const)
-    defs.append(
-      s("marker", { id: prefix + name, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 8, markerHeight: 8, markerUnits: "userSpaceOnUse", orient: "auto-start-reverse" },
-        s("path", { d: "M0 1L8 4L0 7z", class: cls })),
-    );
+  const size = { refX: 7, refY: 4, markerWidth: 8, markerHeight: 8 };
+  defs.append(
+    s("marker", { id: `${prefix}arrow`, viewBox: "0 0 8 8", ...size, markerUnits: "userSpaceOnUse", orient: "auto" }, s("path", { d: "M0 1L8 4L0 7z", class: "arrow" })),
+  );
   return defs;
 }
 
@@ -58,6 +57,7 @@ export function kindRect(prefix: string, kind: Kind, phase: Phase, x: number, y:
 export class GraphTab {
   readonly el: HTMLElement;
   private readonly stage = h("div", { class: "stage" });
+  private legendRow: HTMLElement = h("div");
   private svg!: SVGSVGElement;
   private layer!: SVGGElement;
   private pane: HTMLElement;
@@ -75,7 +75,7 @@ export class GraphTab {
   ) {
     const toolbar = h("div", { class: "toolbar" }, h("span", { class: "dim" }, "group by"), this.groups, search, this.info);
     this.pane = details(store);
-    this.el = h("div", { class: "split" }, h("div", { class: "main" }, toolbar, this.stage), this.pane);
+    this.el = h("div", { class: "split" }, h("div", { class: "main" }, toolbar, this.stage, this.legendRow), this.pane);
     this.draw();
     const observer = new ResizeObserver(() => {
       if (!this.touched) this.fit();
@@ -106,7 +106,10 @@ export class GraphTab {
       this.layer,
     );
     if (this.picture) this.fill(this.picture);
-    this.stage.replaceChildren(this.svg, this.legend());
+    this.stage.replaceChildren(this.svg);
+    const legend = this.legend();
+    this.legendRow.replaceWith(legend);
+    this.legendRow = legend;
     this.bind();
     this.touched = false;
     this.fit();
@@ -153,7 +156,7 @@ export class GraphTab {
       class: wire.gradient ? "wire gradient" : "wire",
       "data-from": wire.from,
       "data-to": wire.to,
-      "marker-end": `url(#${this.prefix}${wire.gradient ? "arrow-ink" : "arrow"})`,
+      "marker-end": `url(#${this.prefix}arrow)`,
     });
     if (node) path.append(s("title", {}, `${node.name ?? node.label}  ${shape(node.shape)} ${node.dtype}`));
     return path;
@@ -192,7 +195,7 @@ export class GraphTab {
       s("path", { d: `M0 23V4a4 4 0 0 1 4-4H${box.w - 4}a4 4 0 0 1 4 4V23z`, class: "head" }),
       s("rect", { width: box.w, height: box.h, rx: 4, class: "edge" }),
     );
-    const duration = kernel && isKernel ? figures(this.store.median(kernel) ?? kernel.predicted_us ?? 0) : "";
+    const duration = kernel && isKernel ? decimal(this.store.median(kernel) ?? kernel.predicted_us ?? 0) : "";
     const right = isKernel ? `${duration} µs` : "";
     const room = box.w - 26 - textWidth(box.title) - textWidth(right);
     g.append(text(8, 16, box.title, "strong"));
@@ -215,7 +218,7 @@ export class GraphTab {
     if (kernel && box.role === "group") {
       g.append(kindRect(this.prefix, kernel.kind, kernel.phase, item.x, item.y, item.w, item.h), plate(item.x + 8, item.y + 16, clip(item.text, item.w - 62)));
       const t = this.store.median(kernel) ?? kernel.predicted_us;
-      if (t !== null) g.append(plate(item.x + item.w - 7, item.y + 16, figures(t), "", "end"));
+      if (t !== null) g.append(plate(item.x + item.w - 7, item.y + 16, decimal(t), "", "end"));
     } else g.append(s("rect", { ...rect, class: "pill" }), text(item.x + item.w / 2, item.y + item.h / 2 + 4, item.text, "", { "text-anchor": "middle" }));
     return g;
   }
@@ -247,7 +250,7 @@ export class GraphTab {
       const kernel = this.store.kernel(label.dataset.time);
       const median = kernel ? this.store.median(kernel) : null;
       if (median === null) continue;
-      label.textContent = `${figures(median)} µs`;
+      label.textContent = `${decimal(median)} µs`;
       label.setAttribute("class", "time");
     }
   }

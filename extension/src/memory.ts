@@ -76,7 +76,7 @@ export class MemoryTab {
       const span = axis.waves[i];
       const label = bytes(level).replace(" KiB", "");
       if (!span || (level === levels[i - 1] && i !== peak) || span.next - span.x < textWidth(label) + 8) return;
-      svg.append(text(span.x + 4, Math.min(base - 4, y(level) + 14), label, i === peak ? "strong" : ""));
+      svg.append(text(span.x + 4, Math.min(base - 4, y(level) + 14), i === peak ? `${label}  peak` : label, i === peak ? "strong" : ""));
     });
     svg.append(plate(axis.left + 4, y(memory.planned) - 3, `plan: ${bytes(memory.planned)}`, "bad"));
   }

@@ -2,7 +2,7 @@
 
 import { clip, h, roundedPath, s, text } from "./dom.js";
 import { newPrefix, patterns } from "./graph.js";
-import { figures, plural } from "./format.js";
+import { decimal, plural } from "./format.js";
 import type { PassNode, PassPicture, PassView } from "./model.js";
 import type { Store, Topic } from "./store.js";
 
@@ -73,7 +73,7 @@ export class PassesTab {
           },
           h("span", {}, p.name),
           h("span", { class: "knob" }, String(i + 1)),
-          h("span", { class: "dim" }, h("span", {}, `${figures(p.ms)} ms`), h("span", {}, p.mark)),
+          h("span", { class: "dim" }, h("span", {}, `${decimal(p.ms)} ms`), h("span", {}, p.mark)),
         ),
       ),
     );
@@ -151,7 +151,7 @@ function rules(pass: PassView): HTMLElement {
       h(
         "section",
         {},
-        h("h3", {}, "Rules that matched", h("span", { class: "aside" }, `${plural(pass.rules.length, "rule")}, ${matches} match${matches === 1 ? "" : "es"}, ${figures(pass.ms)} ms`)),
+        h("h3", {}, "Rules that matched", h("span", { class: "aside" }, `${plural(pass.rules.length, "rule")}, ${matches} match${matches === 1 ? "" : "es"}, ${decimal(pass.ms)} ms`)),
         pass.rules.map((rule) =>
           h(
             "div",

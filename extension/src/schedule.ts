@@ -2,9 +2,10 @@
 
 import { makeAxis, scale, waveColumns, type Axis } from "./axis.js";
 import { h, plate, s, text, textWidth } from "./dom.js";
-import { figures, plural, time } from "./format.js";
+import { decimal, plural, time } from "./format.js";
 import { kindRect, newPrefix, patterns } from "./graph.js";
 import type { KernelView, Launch } from "./model.js";
+import { table } from "./passes.js";
 import type { Store, Topic } from "./store.js";
 
 const ROW = 36;
@@ -30,7 +31,7 @@ export class ScheduleTab {
     const measured = launches.every((l) => l.measured);
     const known = measured ? "measured" : launches.every((l) => l.duration_us !== null) ? "modelled, not measured" : "not measured";
     const title = h("h3", {}, "Launches", h("span", { class: "note" }, `${plural(launches.length, "launch")} in ${plural(waves.length, "wave")}, ${plural(waves.length - 1, "barrier")}, ${known}`.replace("launchs", "launches")));
-    const main = h("div", { class: "main pad scroll" }, title, this.chart(), this.waits());
+    const main = h("div", { class: "main pad scroll" }, title, this.chart(), this.waits(), this.order());
     this.el.replaceChildren(main, this.waveList());
   }
 
@@ -71,7 +72,7 @@ export class ScheduleTab {
       kindRect(prefix, kernel.kind, kernel.phase, x, y, w, 28),
       s("title", {}, label),
     );
-    const duration = launch.duration_us === null ? "" : figures(launch.duration_us);
+    const duration = launch.duration_us === null ? "" : decimal(launch.duration_us);
     if (w > textWidth(kernel.id) + 8) g.append(plate(x + 7, y + 19, kernel.id, "strong"));
     if (duration && w > textWidth(kernel.id) + textWidth(duration) + 26) g.append(plate(end - 7, y + 19, duration, "", "end"));
     if (chosen) g.append(s("rect", { x: x - 3, y: y - 3, width: w + 6, height: 34, rx: 5, class: "ring" }));
@@ -98,7 +99,7 @@ export class ScheduleTab {
       const from = 28 + other.slot * ROW + 14;
       const middle = Math.max(end + 3, x - 10);
       const path = from === y ? `M${end} ${y}H${x - 4}` : `M${end} ${from}H${middle}V${y}H${x - 4}`;
-      return [s("path", { d: path, class: "wire lit", "marker-end": `url(#${prefix}arrow-ink)` })];
+      return [s("path", { d: path, class: "wire lit", "marker-end": `url(#${prefix}arrow)` })];
     });
   }
 
@@ -112,11 +113,26 @@ export class ScheduleTab {
       const from = this.store.kernel(other?.kernel);
       const reads = new Set(this.store.kernel(launch.kernel)?.inputs.map((t) => t.node));
       const shared = from?.outputs.filter((t) => reads.has(t.node)).map((t) => t.label).join(", ");
-      const slack = launch.start_us !== null && other?.start_us != null && other.duration_us !== null ? ` (${figures(launch.start_us - other.start_us - other.duration_us)} µs slack)` : "";
+      const slack = launch.start_us !== null && other?.start_us != null && other.duration_us !== null ? ` (${decimal(launch.start_us - other.start_us - other.duration_us)} µs slack)` : "";
       return `${shared || "a buffer"} from ${other?.kernel ?? "?"}${slack}`;
     });
     const after = this.store.view.schedule.launches.filter((l) => l.waits_for.includes(at)).map((l) => l.kernel);
     return h("p", { class: "lead" }, h("b", {}, launch.kernel), ` waited for ${reasons.join(" and ")}. `, after.length ? `${after.join(", ")} wait${after.length === 1 ? "s" : ""} for it.` : "Nothing waits for it.");
+  }
+
+  /** The launches as rows: what each waited for, and for which tensors. */
+  private order(): HTMLElement {
+    const { launches } = this.store.view.schedule;
+    const rows = launches.map((l, i) => [
+      String(i),
+      l.kernel,
+      this.store.kernel(l.kernel)?.label ?? "",
+      String(l.wave),
+      l.waits_for.map((w) => launches[w]?.kernel ?? "?").join(", ") || "–",
+      time(l.duration_us),
+    ]);
+    const chosen = launches.findIndex((l) => this.store.selection && l.kernel === this.store.selectedKernel?.id);
+    return table(["launch", "kernel", "what", "wave", "waits for", "time"], rows.slice(0, 400), (i) => this.store.select(launches[i]?.kernel ?? ""), chosen);
   }
 
   private waveList(): HTMLElement {

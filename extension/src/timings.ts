@@ -1,7 +1,7 @@
 /** Timings: the median and spread of each kernel against the model's prediction, and where a step goes. */
 
 import { h, s, text } from "./dom.js";
-import { figures, plural, ticks, time } from "./format.js";
+import { decimal, figures, plural, ticks, time } from "./format.js";
 import { kindRect, newPrefix, patterns } from "./graph.js";
 import type { TimingRow } from "./model.js";
 import type { Store, Topic } from "./store.js";
@@ -55,7 +55,7 @@ export class TimingsTab {
         if (row.p25 !== null && row.p75 !== null) g.append(s("line", { x1: x(row.p25), x2: x(row.p75), y1: y, y2: y, class: "thick-line" }));
         g.append(s("circle", { cx: x(row.median), cy: y, r: 4, class: "ink-dot" }));
       }
-      g.append(text(width - 10, y + 4, value === null ? "–" : figures(value), row.median === null ? "dim" : "strong", { "text-anchor": "end" }));
+      g.append(text(width - 10, y + 4, value === null ? "–" : decimal(value), row.median === null ? "dim" : "strong", { "text-anchor": "end" }));
       svg.append(g);
     });
     return svg;

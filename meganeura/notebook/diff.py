@@ -54,6 +54,18 @@ def diff_picture(nodes: Sequence[DiffNode], shown: str) -> Json:
         states = {nodes[a].state, nodes[b].state}
         flat = [v for p in points for v in p]
         wires.append(
-            {"from": a, "to": b, "points": flat, "before": "added" not in states, "after": "removed" not in states}
+            {
+                "from": a,
+                "to": b,
+                "points": flat,
+                "before": "added" not in states,
+                "after": "removed" not in states,
+            }
         )
-    return {"width": picture.width, "height": picture.height, "nodes": drawn, "wires": wires, "shown": shown}
+    return {
+        "width": picture.width,
+        "height": picture.height,
+        "nodes": drawn,
+        "wires": wires,
+        "shown": shown,
+    }

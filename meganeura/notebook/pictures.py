@@ -73,7 +73,9 @@ def producer(nodes: Sequence[Json], node: int) -> int:
 # By kernel ---------------------------------------------------------------------------------------------------------------
 
 
-def _kernel_scene(nodes: Sequence[Json], kernels: Sequence[Json], outputs: Mapping[str, int]) -> _Scene:
+def _kernel_scene(
+    nodes: Sequence[Json], kernels: Sequence[Json], outputs: Mapping[str, int]
+) -> _Scene:
     scene = _Scene(columns=_columns(kernels))
     by_id = {k["id"]: k for k in kernels}
     readers: dict[str, set[str]] = defaultdict(set)
@@ -114,7 +116,9 @@ def _kernel_part(nodes: Sequence[Json], kernel: Json, spine: bool) -> _Part:
     return _Part(kernel["id"], kernel["scope"], kernel["phase"], whole, tall, json, spine)
 
 
-def _inside(nodes: Sequence[Json], kernel: Json) -> tuple[list[Json], list[list[float]], float, float]:
+def _inside(
+    nodes: Sequence[Json], kernel: Json
+) -> tuple[list[Json], list[list[float]], float, float]:
     """The nodes of a kernel as pills in reading order, with the lines between them."""
     members = [n for n in kernel["nodes"] if not nodes[n]["hidden"]]
     shown = _worth_showing(nodes, kernel, members)
@@ -134,7 +138,9 @@ def _inside(nodes: Sequence[Json], kernel: Json) -> tuple[list[Json], list[list[
         y = HEADER + PAD + height + 4
         items.append({"ref": kernel["id"], "text": text, "x": PAD, "y": y, "w": 84, "h": 18})
         height += 22
-    lines = [[v for x, y in points for v in (x + PAD, y + HEADER + PAD)] for points in picture.wires]
+    lines = [
+        [v for x, y in points for v in (x + PAD, y + HEADER + PAD)] for points in picture.wires
+    ]
     return items, lines, width, height
 
 
@@ -147,7 +153,9 @@ def _worth_showing(nodes: Sequence[Json], kernel: Json, members: list[int]) -> l
     return sorted(sorted(members, key=lambda n: rank[n])[:MOST_ITEMS])
 
 
-def _contracted(nodes: Sequence[Json], shown: Sequence[int], within: set[int]) -> list[tuple[int, int]]:
+def _contracted(
+    nodes: Sequence[Json], shown: Sequence[int], within: set[int]
+) -> list[tuple[int, int]]:
     """Edges between the shown nodes, through those that are not shown."""
     visible = set(shown)
     pairs: dict[tuple[int, int], None] = {}
@@ -175,7 +183,9 @@ def _item(ref: int | str, text: str, picture: Picture, dx: float, dy: float) -> 
     }
 
 
-def _wires_into(scene: _Scene, nodes: Sequence[Json], kernel: Json, by_id: Mapping[str, Json]) -> None:
+def _wires_into(
+    scene: _Scene, nodes: Sequence[Json], kernel: Json, by_id: Mapping[str, Json]
+) -> None:
     for tensor in kernel["inputs"]:
         node = producer(nodes, tensor["node"])
         source = nodes[node]
@@ -186,7 +196,12 @@ def _wires_into(scene: _Scene, nodes: Sequence[Json], kernel: Json, by_id: Mappi
 
 
 def _wire(source: str, target: str, node: Json) -> Json:
-    return {"from": source, "to": target, "node": node["id"], "gradient": node["phase"] == "backward"}
+    return {
+        "from": source,
+        "to": target,
+        "node": node["id"],
+        "gradient": node["phase"] == "backward",
+    }
 
 
 def _port(scene: _Scene, leaf: Json, kernel: Json) -> None:
@@ -207,7 +222,9 @@ def _port(scene: _Scene, leaf: Json, kernel: Json) -> None:
     scene.wires.append(_wire(name, kernel["id"], leaf))
 
 
-def _plain_box(name: str, role: str, node: Json, title: str, subtitle: str = "", kind: str = "other") -> Json:
+def _plain_box(
+    name: str, role: str, node: Json, title: str, subtitle: str = "", kind: str = "other"
+) -> Json:
     return {
         "id": name,
         "role": role,
@@ -225,7 +242,9 @@ def _plain_box(name: str, role: str, node: Json, title: str, subtitle: str = "",
 def _output(scene: _Scene, name: str, node: int, kernel: Json) -> None:
     box = _plain_box(f"out:{name}", "output", {"id": node, "phase": kernel["phase"]}, name)
     width = text_width(name) + 12
-    scene.parts.append(_Part(box["id"], kernel["scope"], kernel["phase"], width, 18, box, role="below"))
+    scene.parts.append(
+        _Part(box["id"], kernel["scope"], kernel["phase"], width, 18, box, role="below")
+    )
     scene.anchors[box["id"]] = kernel["id"]
     scene.wires.append({"from": kernel["id"], "to": box["id"], "node": node, "gradient": False})
 
@@ -297,10 +316,13 @@ def _draw(scene: _Scene) -> Json:
     column = {scope: i for i, scope in enumerate(scene.columns)}
     ordered = sorted(scene.parts, key=lambda p: (row_of[p.id], row_order(p, row_of)))
     boxes = [
-        Box(p.id, p.width, p.height, column[p.column], at[row_of[p.id]], fixed=p.role == "body") for p in ordered
+        Box(p.id, p.width, p.height, column[p.column], at[row_of[p.id]], fixed=p.role == "body")
+        for p in ordered
     ]
     wires = [Wire(w["from"], w["to"], f"{w['from']}:{w['node']}") for w in scene.wires]
-    first = {band: min(i for key, i in at.items() if key[0] == band) for band in {k[0] for k in used}}
+    first = {
+        band: min(i for key, i in at.items() if key[0] == band) for band in {k[0] for k in used}
+    }
     headed = set(first.values())
     metrics = Metrics(channel=24, gutter=26, idle=8)
     picture = arrange(boxes, wires, metrics, least_channels=lambda i: 34.0 if i in headed else 0.0)
@@ -323,7 +345,9 @@ def _rows_of_band(
     for spine in (True, False) if band == "backward" else (None,):
         deepest = -1
         for column in scene.columns:
-            chosen = [p for p in bodies if p.column == column and (spine is None or p.spine is spine)]
+            chosen = [
+                p for p in bodies if p.column == column and (spine is None or p.spine is spine)
+            ]
             for row, part in _wrapped(chosen, limit):
                 row_of[part.id] = (index, base + row, 1)
                 deepest = max(deepest, row)
@@ -339,7 +363,12 @@ def _wrapped(parts: Iterable[_Part], limit: float) -> Iterable[tuple[int, _Part]
         yield row, part
 
 
-def _json(scene: _Scene, picture: Picture, rows: list[list[Any]], label: Callable[[Json], str] | None = None) -> Json:
+def _json(
+    scene: _Scene,
+    picture: Picture,
+    rows: list[list[Any]],
+    label: Callable[[Json], str] | None = None,
+) -> Json:
     boxes = []
     for part in scene.parts:
         placed = picture.boxes[part.id]

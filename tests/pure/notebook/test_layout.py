@@ -1,8 +1,9 @@
-"""The layout keeps its promises on any graph: nothing overlaps, no line crosses a box, the same input gives the same picture."""
+"""The layout keeps its promises on any graph: nothing overlaps, no line crosses a box."""
 
 from __future__ import annotations
 
 import time
+from itertools import pairwise
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -25,15 +26,19 @@ def drawings(draw: st.DrawFn) -> tuple[list[Box], list[Wire]]:
         )
         for i in range(count)
     ]
-    pairs = draw(st.lists(st.tuples(st.integers(0, count - 1), st.integers(0, count - 1)), max_size=30))
-    wires = [Wire(f"b{i}", f"b{j}", f"b{i}:{(i + j) % 2}") for i, j in dict.fromkeys(pairs) if i != j]
+    pairs = draw(
+        st.lists(st.tuples(st.integers(0, count - 1), st.integers(0, count - 1)), max_size=30)
+    )
+    wires = [
+        Wire(f"b{i}", f"b{j}", f"b{i}:{(i + j) % 2}") for i, j in dict.fromkeys(pairs) if i != j
+    ]
     return boxes, wires
 
 
 def segments(picture: Picture, wires: list[Wire]) -> list[tuple[str, Segment]]:
     found = []
     for wire, points in zip(wires, picture.wires, strict=True):
-        found += [(wire.net, (a, b)) for a, b in zip(points, points[1:], strict=False)]
+        found += [(wire.net, (a, b)) for a, b in pairwise(points)]
     return found
 
 
@@ -94,7 +99,9 @@ def test_two_nets_never_share_a_piece_of_line(drawing: tuple[list[Box], list[Wir
 
 @given(drawings())
 @settings(max_examples=100, deadline=None)
-def test_everything_is_inside_and_lines_touch_their_boxes(drawing: tuple[list[Box], list[Wire]]) -> None:
+def test_everything_is_inside_and_lines_touch_their_boxes(
+    drawing: tuple[list[Box], list[Wire]],
+) -> None:
     boxes, wires = drawing
     picture = arrange(boxes, wires)
     for box in picture.boxes.values():
@@ -129,7 +136,9 @@ def test_nothing_gives_an_empty_picture() -> None:
 
 def test_two_thousand_boxes_take_well_under_a_second() -> None:
     boxes = [Box(f"b{i}", 60, 24, i // 250, (i // 5) % 50) for i in range(2000)]
-    wires = [Wire(f"b{i}", f"b{j}", f"b{i}") for i in range(2000) for j in (i + 5, i + 255) if j < 2000]
+    wires = [
+        Wire(f"b{i}", f"b{j}", f"b{i}") for i in range(2000) for j in (i + 5, i + 255) if j < 2000
+    ]
     start = time.perf_counter()
     arrange(boxes, wires)
     assert time.perf_counter() - start < 1.0
