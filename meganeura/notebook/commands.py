@@ -90,7 +90,9 @@ COMMANDS: tuple[Command, ...] = (
         body="required",
         positional=("PROGRAM",),
         options=(
-            Option("--loss", "text", "the scalar output to make small", "loss", value="NAME"),
+            Option(
+                "--loss", "text", "the scalar to make small (default: the only one)", value="NAME"
+            ),
             Option("--steps", "count", "how many steps", 100, value="N"),
             Option("--optimizer", "choice", "the update rule", "adamw", OPTIMIZERS),
             Option("--lr", "number", "the learning rate", value="RATE"),
