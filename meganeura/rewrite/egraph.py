@@ -95,7 +95,8 @@ class EGraph:
         self._parent.append(index)
         operands = [self.classes[c] for c in children]
         known = [c.facts for c in operands]
-        facts = facts_of(op, attrs, sample.dtype, [c.shape for c in operands], known)
+        shapes = [c.shape for c in operands]
+        facts = facts_of(op, attrs, sample.dtype, shapes, known, _twins(children))
         enode = ENode(op, attrs, children, sample, index, self.added, match)
         self.added += 1
         self.classes[index] = EClass(index, sample.shape, sample.dtype, facts, [enode])
@@ -172,7 +173,9 @@ class EGraph:
         operands = [self.cls(c) for c in enode.children]
         known = [c.facts for c in operands]
         shapes = [c.shape for c in operands]
-        facts = owner.facts.meet(facts_of(enode.op, enode.attrs, owner.dtype, shapes, known))
+        twins = _twins(enode.children)
+        learnt = facts_of(enode.op, enode.attrs, owner.dtype, shapes, known, twins)
+        facts = owner.facts.meet(learnt)
         if facts != owner.facts and owner.lessons < LESSONS:
             owner.facts = facts
             owner.lessons += 1
@@ -208,6 +211,10 @@ class EGraph:
             for enode in self.classes[index].nodes:
                 if wanted is None or wanted(enode):
                     yield enode
+
+
+def _twins(children: tuple[int, ...]) -> bool:
+    return len(children) == 2 and children[0] == children[1]
 
 
 def preferred(a: Node | None, b: Node | None) -> Node | None:

@@ -291,11 +291,26 @@ def _in_type(facts: Facts, dtype: DType) -> Facts:
     return Facts(float(math.trunc(facts.lo)), float(math.trunc(facts.hi)), False)
 
 
+def _square(a: Facts) -> Facts:
+    size = _abs(a)
+    return Facts(size.lo * size.lo, size.hi * size.hi, a.nan)
+
+
 def facts_of(
-    op: Op, attrs: Attrs, dtype: DType, shapes: Sequence[Shape], known: Sequence[Facts]
+    op: Op,
+    attrs: Attrs,
+    dtype: DType,
+    shapes: Sequence[Shape],
+    known: Sequence[Facts],
+    twins: bool = False,
 ) -> Facts:
-    """What is known of an operation's result, from what is known of its operands."""
+    """What is known of an operation's result, from what is known of its operands.
+
+    `twins` says that its two operands are one and the same.
+    """
     rule = MAPS.get(op.name)
+    if twins and op.name == "mul":
+        return _in_type(_square(known[0]), dtype)
     found = rule(*known) if rule is not None else _other(op.name, attrs, shapes, known)
     if found is ANYTHING and dtype.is_float:
         return found

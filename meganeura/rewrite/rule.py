@@ -25,6 +25,7 @@ from meganeura.ir.graph import Attrs, Node, Op, Shape, topological
 from meganeura.ir.ops import INPUT
 from meganeura.ir.source import Origin
 from meganeura.rewrite.egraph import EClass
+from meganeura.rewrite.equation import equation_text
 from meganeura.rewrite.pattern import (
     Apply,
     Bindings,
@@ -137,6 +138,7 @@ class Rule:
     where: Condition
     draw: Callable[[random.Random], Sample] | None
     group: str
+    text: str = ""
 
     @cached_property
     def kinds(self) -> dict[str, str]:
@@ -236,8 +238,8 @@ class Rule:
 
     @property
     def equation(self) -> str:
-        """The rule's own text: what its function returns."""
-        return equation_text(self.function)
+        """Both sides of the rule as people write them."""
+        return self.text or equation_text(self.function)
 
 
 def rule(
@@ -245,25 +247,20 @@ def rule(
     *,
     where: Condition = ALWAYS,
     draw: Callable[[random.Random], Sample] | None = None,
+    text: str = "",
 ) -> Callable[[Callable[..., Equation]], Rule]:
     """Makes a rule of a function that returns both sides of an equation.
 
     `where` says when it holds; `draw` draws shapes of operands and values of attributes that fit
-    each other, where operands of one random shape do not.
+    each other, where operands of one random shape do not; `text` is the equation where the function
+    cannot be read as one.
     """
 
     def decorate(function: Callable[..., Equation]) -> Rule:
         group = function.__module__.rsplit(".", 1)[-1]
-        return Rule(function.__name__, english, function, where, draw, group)
+        return Rule(function.__name__, english, function, where, draw, group, text)
 
     return decorate
-
-
-def equation_text(function: Callable[..., Equation]) -> str:
-    """The source of a rule's function, without its decorator."""
-    lines = inspect.getsource(function).splitlines()
-    start = next(i for i, line in enumerate(lines) if line.startswith("def "))
-    return "\n".join(lines[start:])
 
 
 def random_shape(r: random.Random, least: int = 0, most: int = 3) -> Shape:

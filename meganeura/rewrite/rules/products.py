@@ -178,7 +178,11 @@ def batch_summed(a: Node, b: Node, p: Shape) -> Equation:
     return sum_(matmul(transpose(a), b), p), deep
 
 
-@rule("Products that share their left operand are parts of one product.", draw=_several)
+@rule(
+    "Products that share their left operand are parts of one product.",
+    draw=_several,
+    text="a @ w0, a @ w1, … = the parts of a @ concat(w0, w1, …)",
+)
 def packed(a: Node, *w: Node) -> Equation:
     if len(a.shape) != 2:
         return None
