@@ -101,10 +101,18 @@ def _pow(node: Node, g: Node) -> Gradients:
 
 def _max(node: Node, g: Node) -> Gradients:
     """Between equals the second operand takes it all, so that relu = max(x, 0) has gradient
-    0 at 0.
+    0 at 0. Against a constant the result itself tells who won, so that x need not be kept.
     """
-    first = build.gt(*node.inputs)
+    a, b = node.inputs
+    first = build.gt(node if _is_constant(b) else a, b)
     return build.where(first, g, 0.0), build.where(first, 0.0, g)
+
+
+def _is_constant(node: Node) -> bool:
+    """A constant, perhaps seen through views."""
+    while node.op.kind == "view":
+        node = node.inputs[0]
+    return node.op.name == "constant"
 
 
 def _min(node: Node, g: Node) -> Gradients:

@@ -132,11 +132,20 @@ class Stores:
     def __init__(self, growth: Growth, wanted: frozenset[Node], fuse: bool) -> None:
         self.growth, self.fuse = growth, fuse
         self.stored: dict[Node, None] = dict.fromkeys(n for n in wanted if n in growth.home)
-        size = -1
-        while size != len(self.stored):
-            size = len(self.stored)
-            for group in growth.groups:
-                self._ask(group)
+        self._place = {node: i for i, node in enumerate(growth.graph.nodes)}
+        self._unsure: list[Node] = []
+        while self._round():
+            pass
+
+    def _round(self) -> bool:
+        """Asks every group; what could be computed again if an operand were stored is put off to the end."""
+        before = len(self.stored)
+        self._unsure = []
+        for group in self.growth.groups:
+            self._ask(group)
+        if len(self.stored) == before and self._unsure:
+            self.stored.setdefault(min(self._unsure, key=self._place.__getitem__))
+        return len(self.stored) != before
 
     def _ask(self, group: Group) -> None:
         """Stores whatever the group needs of other groups, starting from what it must compute."""
@@ -149,14 +158,23 @@ class Stores:
                 continue
             seen.add(node)
             home = self.growth.home.get(node)
-            if home is not None and home is not group and not self._repeat(node):
-                self.stored.setdefault(node)
-            elif node not in self.stored or home is group:
+            if home is None or home is group:
                 stack.extend(node.inputs)
+            elif node not in self.stored:
+                self._settle(node, stack)
+
+    def _settle(self, node: Node, stack: list[Node]) -> None:
+        """Another group's node: read again from its operands, stored, or put off."""
+        if self._repeat(node):
+            stack.extend(node.inputs)
+        elif self.fuse and node.op.name in CHEAP:
+            self._unsure.append(node)
+        else:
+            self.stored.setdefault(node)
 
     def _repeat(self, node: Node) -> bool:
         """True when another group computes the node again rather than reads it."""
-        if node in self.stored or node.op.kind in ("reduce", "contract"):
+        if node.op.kind in ("reduce", "contract"):
             return False
         if node.op.kind == "view":
             return True
