@@ -9,14 +9,22 @@ from typing import Any
 import numpy as np
 
 from meganeura.codegen.kernel import Kernel
-from meganeura.errors import OptionError
+from meganeura.errors import DeviceError, OptionError
 from meganeura.ir.graph import Array, Node
+from meganeura.profile.peaks import measure_peaks
 from meganeura.profile.profile import KernelProfile, Profile
-from meganeura.profile.roofline import roof
+from meganeura.profile.roofline import Roof, roof
 from meganeura.train.feeds import Feeder, user_inputs
 from meganeura.train.loop import latest_step
 from meganeura.train.run import Run
 from meganeura.train.state import to_device, to_host
+
+CLOCKS = {
+    "timestamps": "GPU timestamps",
+    "passes": "GPU timestamps, a pass for each launch",
+    "wall clock": "the host's clock",
+}
+GAP_NS = 1000
 
 
 def profile(
@@ -39,13 +47,37 @@ def profile(
         times = chosen.time_launches(batch, steps)
     finally:
         to_device(chosen, state)
-    target = replace(chosen.target, peaks=chosen.device.peaks())
-    ceilings = roof(target.peaks)
+    if not times.spans:
+        raise DeviceError(
+            f"{chosen.device.name} cannot time its launches",
+            expected="an adapter with the feature timestamp-query",
+            got=", ".join(sorted(chosen.target.features)) or "no features",
+            hint='profile on another device, as in mg.compile(..., device="numpy")',
+        )
+    target = replace(chosen.target, peaks=chosen.target.peaks or measure_peaks(chosen.device))
+    clock = _in_a_row(np.asarray(times.spans, np.int64), times.step)
     kernels = tuple(
-        _kernel(launch.kernel, launch.index, launch.wave, times[launch.index], ceilings)
+        _kernel(
+            launch.kernel, launch.index, launch.wave, clock[:, launch.index], roof(target.peaks)
+        )
         for launch in chosen.schedule.launches
     )
-    return Profile(chosen.name, chosen.kind, target, chosen.device.clock, kernels)
+    _remember(chosen, kernels)
+    return Profile(chosen.name, chosen.kind, target, CLOCKS[times.source], kernels)
+
+
+def _in_a_row(spans: Array, steps: Sequence[int]) -> Array:
+    """Clocks that start anew with each step -> one clock; the host's pauses between timed steps are
+    left out.
+    """
+    ends = np.cumsum([0, *(step + GAP_NS for step in steps)])
+    return np.asarray(spans + ends[:-1, None, None])
+
+
+def _remember(program: Any, kernels: Sequence[KernelProfile]) -> None:
+    """Leaves the times with the program, where the views look for them."""
+    for kernel in kernels:
+        program.timings[kernel.name] = [float(t) for t in kernel.times_us]
 
 
 def _chosen(program: Any, training: bool | None) -> tuple[Any, Mapping[str, Array]]:
@@ -86,10 +118,7 @@ def _made_up(node: Node) -> Array:
     return np.zeros(node.shape, node.dtype.numpy)
 
 
-def _kernel(
-    kernel: Kernel, index: int, wave: int, times: Sequence[tuple[int, int]], ceilings: Any
-) -> KernelProfile:
-    clock = np.asarray(times, np.int64).reshape(-1, 2)
+def _kernel(kernel: Kernel, index: int, wave: int, clock: Array, ceilings: Roof) -> KernelProfile:
     return KernelProfile(
         index=index,
         name=kernel.name,

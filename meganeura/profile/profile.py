@@ -90,7 +90,7 @@ class KernelProfile:
         return self.roof.bound(self.flops, self.bytes)
 
     def __repr__(self) -> str:
-        return f"<{self.name}: {self.label}, {self.median_us:.3g} µs>"
+        return f"<{self.name}: {self.label}, {figures(self.median_us)} µs>"
 
 
 @dataclass(frozen=True)
@@ -135,8 +135,9 @@ class Profile:
         """All kernels as text, one a line, and the sum."""
         rows = [_row(kernel, self.busy_us) for kernel in self.kernels]
         note = (
-            f"{self.name}, {self.kind}: {len(self.kernels)} launches, {self.step_us:.3g} µs a step "
-            f"on {self.target.name}, median of {self.steps}, {self.clock}"
+            f"{self.name}, {self.kind}: {len(self.kernels)} launches, "
+            f"{figures(self.step_us)} µs a step on {self.target.name}, "
+            f"median of {self.steps}, {self.clock}"
         )
         return "\n".join([*_aligned([_HEAD, *rows]), note])
 
@@ -153,7 +154,7 @@ class Profile:
     def __repr__(self) -> str:
         return (
             f"<Profile of {self.name}, {self.kind}: {len(self.kernels)} launches, "
-            f"{self.step_us:.3g} µs a step>"
+            f"{figures(self.step_us)} µs a step>"
         )
 
 
@@ -168,8 +169,8 @@ def _row(kernel: KernelProfile, total: float) -> tuple[str, ...]:
     return (
         kernel.name,
         kernel.label + ("" if kernel.phase == "forward" else f" ({kernel.phase})"),
-        f"{kernel.median_us:.3g}",
-        f"{kernel.p5_us:.3g} to {kernel.p95_us:.3g}",
+        figures(kernel.median_us),
+        f"{figures(kernel.p5_us)} to {figures(kernel.p95_us)}",
         f"{kernel.median_us / total:.0%}" if total else "",
         quantity(kernel.flops, ""),
         size(kernel.bytes),
@@ -190,6 +191,15 @@ def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
         ]
         lines.append("  ".join(cells).rstrip())
     return lines
+
+
+def figures(value: float) -> str:
+    """A number to three figures, without an exponent.
+
+    >>> figures(0.01234), figures(12.345), figures(12345.6)
+    ('0.0123', '12.3', '12,346')
+    """
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def quantity(value: float, unit: str) -> str:
@@ -228,7 +238,9 @@ def compare(first: Profile, second: Profile) -> str:
         for row in [_COMPARED, *body]
     ]
     ratio = second.step_us / first.step_us if first.step_us else float("nan")
-    lines.append(f"a step: {first.step_us:.3g} to {second.step_us:.3g} µs, {ratio:.2f} times")
+    lines.append(
+        f"a step: {figures(first.step_us)} to {figures(second.step_us)} µs, {ratio:.2f} times"
+    )
     return "\n".join(lines)
 
 
@@ -258,7 +270,7 @@ def _compared(before: KernelProfile | None, after: KernelProfile | None) -> tupl
         times = f"{after.median_us / before.median_us:.2f}"
     return (
         name,
-        f"{before.median_us:.3g}" if before is not None else "",
-        f"{after.median_us:.3g}" if after is not None else "",
+        figures(before.median_us) if before is not None else "",
+        figures(after.median_us) if after is not None else "",
         times,
     )

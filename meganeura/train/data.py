@@ -158,6 +158,10 @@ def batches(
     return Batches(columns, batch_size, seed, drop_last, epochs, shuffle)
 
 
+SHUFFLED_AT_ONCE = 1 << 16
+"""Row numbers that are shuffled with one generator: many epochs of a small data set."""
+
+
 class BatchStream:
     """One run through `Batches`: an iterator that can also give and skip many batches at once."""
 
@@ -166,8 +170,9 @@ class BatchStream:
         self.position = 0  # batches given out or skipped
         self._rows = rows_of(source.columns)
         self._per_epoch = source.per_epoch
-        self._epoch = -1
-        self._order: Array = np.empty(0, np.int64)
+        self._together = max(SHUFFLED_AT_ONCE // max(self._rows, 1), 1)
+        self._block = -1
+        self._orders: Array = np.empty((0, 0), np.int64)
 
     def __iter__(self) -> Iterator[Batch]:
         return self
@@ -180,15 +185,22 @@ class BatchStream:
         return self._gather(order)
 
     def take(self, count: int) -> Batch | None:
-        """The next batches of the epoch, stacked: at most `count`; a batch that is not full comes
-        alone.
-        """
-        order = self._next_rows(count)
-        if order is None:
+        """The next batches, stacked: at most `count`; a batch that is not full comes alone."""
+        orders: list[Array] = []
+        found, size = 0, self.source.batch_size
+        while found < count and not (orders and self._next_is_short()):
+            order = self._next_rows(count - found)
+            if order is None:
+                break
+            orders.append(order)
+            found += max(len(order) // size, 1)
+            if len(order) < size:
+                break
+        if not orders:
             return None
-        size = self.source.batch_size
-        stack = (len(order) // size, size) if len(order) >= size else (1, len(order))
-        arrays = arrays_of(self._gather(order))
+        rows = orders[0] if len(orders) == 1 else np.concatenate(orders)
+        stack = (found, len(rows) // found)
+        arrays = arrays_of(self._gather(rows))
         shaped = [array.reshape(*stack, *array.shape[1:]) for array in arrays]
         return rebuilt(self.source.columns, shaped)
 
@@ -200,6 +212,11 @@ class BatchStream:
         columns = self.source.columns
         return rebuilt(columns, [np.take(array, order, axis=0) for array in arrays_of(columns)])
 
+    def _next_is_short(self) -> bool:
+        """Whether the next batch is the last of its epoch and not full."""
+        index = self.position % self._per_epoch
+        return (index + 1) * self.source.batch_size > self._rows
+
     def _next_rows(self, count: int) -> Array | None:
         """Row numbers of up to `count` batches, within one epoch; None at the end of the stream."""
         if self._per_epoch == 0:
@@ -207,19 +224,23 @@ class BatchStream:
         epoch, index = divmod(self.position, self._per_epoch)
         if self.source.epochs is not None and epoch >= self.source.epochs:
             return None
-        if epoch != self._epoch:
-            self._order = self._shuffled(epoch)
-            self._epoch = epoch
+        block, within = divmod(epoch, self._together)
+        if block != self._block:
+            self._orders = self._shuffled(block)
+            self._block = block
         size = self.source.batch_size
         full = self._rows // size
         stop = max(min(index + count, full), index + 1)
         self.position += stop - index
-        return self._order[index * size : stop * size]
+        order: Array = self._orders[within, index * size : stop * size]
+        return order
 
-    def _shuffled(self, epoch: int) -> Array:
+    def _shuffled(self, block: int) -> Array:
+        """The orders of some epochs: [epochs, rows]."""
+        orders = np.tile(np.arange(self._rows), (self._together, 1))
         if not self.source.shuffle:
-            return np.arange(self._rows)
-        return np.random.default_rng((self.source.seed, epoch)).permutation(self._rows)
+            return orders
+        return np.random.default_rng((self.source.seed, block)).permuted(orders, axis=1)
 
 
 def digits(test_fraction: float = 0.25, seed: int = 0) -> Split:

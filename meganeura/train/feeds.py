@@ -9,6 +9,7 @@ import numpy as np
 
 from meganeura.errors import DataError, FeedError
 from meganeura.ir.graph import Array, Graph, Node
+from meganeura.runtime.feeds import fit
 from meganeura.train.data import Batches, Stream, arrays_of
 
 SYSTEM = "meganeura."
@@ -52,7 +53,7 @@ class Feeder:
             name = str(node.name)
             if name not in named:
                 raise FeedError(
-                    f"no value for the input {name!r}",
+                    f"the feed {name!r} is missing",
                     expected=f"{list(node.shape)} {node.dtype}",
                     got=f"a batch of {', '.join(named) or 'nothing'}",
                     origin=node.origin,
@@ -86,30 +87,23 @@ class Feeder:
 
 def _fitting(node: Node, array: Array, stacked: bool) -> Array:
     """The array in the type of the input, in one piece; refuses what would lose its meaning."""
-    shape = array.shape[1:] if stacked else array.shape
-    if shape != node.shape:
-        wrong = "shape" if len(shape) == len(node.shape) else "rank"
+    sample = array[0] if stacked else array
+    hint = _shape_hint(node, sample.shape)
+    if hint is not None:
         raise FeedError(
-            f"feed {node.name!r} has the wrong {wrong}",
-            expected=str(list(node.shape)),
-            got=str(list(shape)),
-            hint=_shape_hint(node, shape),
+            f"the feed {node.name!r} has another shape",
+            expected=f"{list(node.shape)} {node.dtype}",
+            got=f"{list(sample.shape)} {sample.dtype}",
+            hint=hint,
             origin=node.origin,
         )
-    dtype = np.dtype(node.dtype.numpy)
-    if array.dtype != dtype and not np.can_cast(array.dtype, dtype, "same_kind"):
-        raise FeedError(
-            f"feed {node.name!r} has the wrong dtype",
-            expected=node.dtype.name,
-            got=str(array.dtype),
-            hint=f"convert it first, as in array.astype(np.{dtype})",
-            origin=node.origin,
-        )
-    return np.ascontiguousarray(array, dtype)
+    fit(node, sample)
+    return np.ascontiguousarray(array, node.dtype.numpy)
 
 
 def _shape_hint(node: Node, shape: tuple[int, ...]) -> str | None:
-    if len(shape) != len(node.shape) or shape[1:] != node.shape[1:]:
+    """What to try when only the number of rows is wrong."""
+    if len(shape) != len(node.shape) or shape == node.shape or shape[1:] != node.shape[1:]:
         return None
     if shape[0] < node.shape[0]:
         return "shapes are fixed: leave out the last batch when it is not full (drop_last=True)"
@@ -131,11 +125,12 @@ class Source:
         self.feeder = feeder
         self.repeatable = isinstance(data, Batches)
         self._stream: Iterator[Any] = iter(data)
+        self._many = self._stream if isinstance(self._stream, Stream) else None
 
     def steps(self, count: int) -> list[Feeds]:
         """Feeds of the next steps: at most `count`, none at the end of the data."""
-        if isinstance(self._stream, Stream):
-            taken = self._stream.take(count)
+        if self._many is not None:
+            taken = self._many.take(count)
             if taken is None:
                 return []
             feeds = self.feeder.check(taken, stacked=True)
@@ -152,8 +147,8 @@ class Source:
 
     def skip(self, count: int) -> None:
         """Leaves out steps that a resumed run has already seen."""
-        if isinstance(self._stream, Stream):
-            self._stream.skip(count)
+        if self._many is not None:
+            self._many.skip(count)
             return
         for _ in zip(range(count), self._stream, strict=False):
             pass

@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from meganeura.errors import OptionError
 from meganeura.compiler import compile_program
+from meganeura.errors import OptionError
 from meganeura.train import checkpoint as checkpoints
 from meganeura.train.checkpoint import Checkpoint
 from meganeura.train.feeds import Feeds

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from meganeura.runtime.program import compile_program
 
 from meganeura import trace
+from meganeura.compiler import compile_program
 from meganeura.errors import CheckpointError, GradientError, MeganeuraError, NonFiniteError
 from meganeura.ir import build, composites
 from meganeura.ir.dtypes import i32
@@ -438,7 +438,7 @@ BAD: dict[str, tuple[Any, list[str]]] = {
     ),
     "missing": (
         {"x": X},
-        ["no value for the input 'y'", "  expected: [16] i32", "  got:      a batch of x"],
+        ["the feed 'y' is missing", "  expected: [16] i32", "  got:      a batch of x"],
     ),
     "too few": (
         (X,),
@@ -451,18 +451,26 @@ BAD: dict[str, tuple[Any, list[str]]] = {
     ),
     "rank": (
         (X[0], Y),
-        ["feed 'x' has the wrong rank", "  expected: [16, 4]", "  got:      [4]"],
+        [
+            "the feed 'x' has another shape",
+            "  expected: [16, 4] f32",
+            "  got:      [4] float32",
+        ],
     ),
     "shape": (
         (X[:, :3], Y),
-        ["feed 'x' has the wrong shape", "  expected: [16, 4]", "  got:      [16, 3]"],
+        [
+            "the feed 'x' has another shape",
+            "  expected: [16, 4] f32",
+            "  got:      [16, 3] float32",
+        ],
     ),
     "not full": (
         (X[:7], Y[:7]),
         [
-            "feed 'x' has the wrong shape",
-            "  expected: [16, 4]",
-            "  got:      [7, 4]",
+            "the feed 'x' has another shape",
+            "  expected: [16, 4] f32",
+            "  got:      [7, 4] float32",
             "  try:      shapes are fixed: leave out the last batch when it is not full "
             "(drop_last=True)",
         ],
@@ -470,19 +478,19 @@ BAD: dict[str, tuple[Any, list[str]]] = {
     "too large": (
         (np.zeros((32, 4)), Y),
         [
-            "feed 'x' has the wrong shape",
-            "  expected: [16, 4]",
-            "  got:      [32, 4]",
+            "the feed 'x' has another shape",
+            "  expected: [16, 4] f32",
+            "  got:      [32, 4] float64",
             "  try:      shapes are fixed: take batches of 16",
         ],
     ),
     "dtype": (
         (X, Y.astype(np.float32)),
         [
-            "feed 'y' has the wrong dtype",
-            "  expected: i32",
-            "  got:      float32",
-            "  try:      convert it first, as in array.astype(np.int32)",
+            "the feed 'y' has another type",
+            "  expected: [16] i32",
+            "  got:      [16] float32",
+            "  try:      convert it, as in array.astype(np.int32)",
         ],
     ),
     "no batch": (
