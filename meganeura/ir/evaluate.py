@@ -26,9 +26,7 @@ def evaluate_nodes(
     np.float64 for the oracle.
     """
     known: dict[Node, Array] = {n: convert(v, n, real) for n, v in values.items()}
-    for node in topological(roots):
-        if node in known:
-            continue
+    for node in topological(roots, known):
         if node.op.kind == "leaf" and node.op.name != "constant":
             raise FeedError(
                 f"no value for the {node.op.name} {node.name!r}",

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -133,18 +133,18 @@ _interned: WeakValueDictionary[Any, Node] = WeakValueDictionary()
 _serials = itertools.count()
 
 
-def topological(roots: Iterable[Node]) -> tuple[Node, ...]:
+def topological(roots: Iterable[Node], known: Container[Node] = ()) -> tuple[Node, ...]:
     """All nodes that the roots need, operands first, in an order that depends on the graph
-    alone.
+    alone; nothing that is `known`, nor what only that needs.
     """
     done: dict[Node, None] = {}
     for root in roots:
         stack: list[tuple[Node, Iterator[Node]]] = [(root, iter(root.inputs))]
-        if root in done:
+        if root in done or root in known:
             continue
         while stack:
             node, rest = stack[-1]
-            following = next((n for n in rest if n not in done), None)
+            following = next((n for n in rest if n not in done and n not in known), None)
             if following is not None:
                 stack.append((following, iter(following.inputs)))
             else:
