@@ -23,6 +23,9 @@ from meganeura.trace import note, stage
 FOLD_LIMIT = 4096
 """Constants of up to so many elements are computed now."""
 
+KEPT = frozenset({"expand", "effect", "random"})
+"""Never computed now: repetition costs nothing, and random bits are cheaper made than read."""
+
 
 @dataclass(eq=False, slots=True)
 class Entry:
@@ -69,6 +72,16 @@ class Values:
             return None
         array = entry.sample.attr("value").array
         return array.reshape(-1)[0] if array.size == 1 else None
+
+    def array(self, number: int) -> Array | None:
+        """All elements, when they are constants and not too many."""
+        sample = self.entries[number].sample
+        if sample.size > FOLD_LIMIT:
+            return None
+        scalar = self.scalar(number)
+        if scalar is not None:
+            return np.full(sample.shape, scalar)
+        return np.asarray(sample.attr("value").array) if sample.op.name == "constant" else None
 
 
 @stage("simplify")
@@ -202,19 +215,17 @@ def _folded(values: Values, node: Node, inputs: tuple[int, ...]) -> Node | None:
     """A constant in place of an operation on small constants; a number for all elements stays one
     number under views.
     """
-    if not inputs or node.op.name in ("expand", "effect") or node.size == 0:
+    if not inputs or node.op.name in KEPT or node.size == 0:
         return None
     scalars = [values.scalar(n) for n in inputs]
-    if node.op.kind == "map" and node.op.name != "random" and all(s is not None for s in scalars):
+    if node.op.kind == "map" and all(s is not None for s in scalars):
         one = node.op.numpy(node, *(np.reshape(s, (1,) * len(node.shape)) for s in scalars))
-        return _constant(node, np.asarray(one).reshape(()))
-    entries = [values.entries[n] for n in inputs]
-    small = node.size <= FOLD_LIMIT and all(e.sample.size <= FOLD_LIMIT for e in entries)
-    if not small or any(e.op.name != "constant" for e in entries):
+        return _constant(node, np.reshape(one, ()))
+    if node.size > FOLD_LIMIT:
         return None
-    return _constant(
-        node, np.asarray(node.op.numpy(node, *(e.sample.attr("value").array for e in entries)))
-    )
+    operands = [values.array(n) for n in inputs]
+    arrays = [a for a in operands if a is not None]
+    return _constant(node, node.op.numpy(node, *arrays)) if len(arrays) == len(operands) else None
 
 
 def _constant(node: Node, result: Array) -> Node:

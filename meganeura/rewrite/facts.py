@@ -77,14 +77,12 @@ def _mul(a: Facts, b: Facts) -> Facts:
 def _recip(a: Facts) -> Facts:
     if a.lo > 0 or a.hi < 0:
         return Facts(1 / a.hi, 1 / a.lo, a.nan)
-    return Facts(0.0 if a.lo >= 0 else -INF, INF, a.nan)
+    return Facts(-INF, INF, a.nan)  # 1 / -0 is -inf
 
 
 def _div(a: Facts, b: Facts) -> Facts:
     if b.lo > 0 or b.hi < 0:
         return _mul(a, _recip(b))
-    if a.lo >= 0 and b.lo >= 0:
-        return Facts(0.0, INF, True)
     return ANYTHING
 
 
@@ -108,7 +106,7 @@ def _sqrt(a: Facts) -> Facts:
 
 def _rsqrt(a: Facts) -> Facts:
     root = _sqrt(a)
-    return Facts(1 / root.hi if root.hi > 0 else 0.0, 1 / root.lo if root.lo > 0 else INF, root.nan)
+    return _recip(root)
 
 
 def _abs(a: Facts) -> Facts:

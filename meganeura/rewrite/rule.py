@@ -115,7 +115,7 @@ class Row:
     sample: Node
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Template:
     """A right side for operands of given shapes, ready to be added; `tops` are its results, as
     refs.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,6 +48,11 @@ class Match:
     made: int = 0
     results: tuple[tuple[ENode, ...], ...] = ()
 
+    @property
+    def key(self) -> Hashable:
+        """What makes the match the same as another one."""
+        return (tuple(root.serial for root in self.roots), self.operands, self.template)
+
 
 @dataclass
 class Saturation:
@@ -55,6 +60,7 @@ class Saturation:
 
     graph: EGraph
     matches: list[Match] = field(default_factory=list)
+    done: set[Hashable] = field(default_factory=set)
     grown: Counter[str] = field(default_factory=Counter)
     iterations: int = 0
     stopped: str = ""
@@ -104,11 +110,16 @@ def _search(
         near = changed[depth(rule.pattern)]
         fresh = [e for e in candidates if e.alive and e.owner in near]
         finder = _together if rule.many is not None else _single
-        for count, match in enumerate(finder(result, rule, fresh), 1):
-            yield match
-            if count >= limits.matches:
-                graph.touched.update(graph.find(e.owner) for e in fresh)
+        count = 0
+        for match in finder(result, rule, fresh):
+            if match.key in result.done:
+                continue
+            if count == limits.matches:
+                graph.touched.update(e.owner for e in fresh)
                 break
+            count += 1
+            result.done.add(match.key)
+            yield match
 
 
 def _single(result: Saturation, rule: Rule, fresh: Sequence[ENode]) -> Iterator[Match]:

@@ -84,6 +84,11 @@ def slice_of_slice(a: Node, p: Shape, q: Shape, s: Shape, t: Shape, u: Shape, v:
     return slice_(inner, t, u, v), slice_(a, start, stop, step)
 
 
+def _permuted(r: random.Random) -> Sample:
+    rank = r.choice((2, 3))
+    return {"a": draw.shape(r, rank), "p": draw.permutation(r, rank)}
+
+
 def _early(name: str, english: str) -> Rule:
     function: Callable[[Node], Node] = getattr(build, name)
 
@@ -94,23 +99,31 @@ def _early(name: str, english: str) -> Rule:
     return rule(f"The {english} of repeated elements is computed once each.", draw=_expanded)(early)
 
 
-UNARY_FIRST = tuple(
-    _early(name, english)
-    for name, english in {
-        "neg": "negation",
-        "abs_": "absolute value",
-        "exp": "exponential",
-        "log": "logarithm",
-        "sqrt": "root",
-        "rsqrt": "inverse root",
-        "recip": "inverse",
-        "sin": "sine",
-        "cos": "cosine",
-        "tanh": "hyperbolic tangent",
-        "erf": "error function",
-    }.items()
-)
-"""One rule for each function of one operand."""
+def _late(name: str, english: str) -> Rule:
+    function: Callable[[Node], Node] = getattr(build, name)
+
+    def late(a: Node, p: Shape) -> Equation:
+        return function(permute(a, p)), permute(function(a), p)
+
+    late.__name__ = f"{name.rstrip('_')}_before_permute"
+    return rule(f"A transposition moves out of the {english}.", draw=_permuted)(late)
+
+
+UNARY = {
+    "neg": "negation",
+    "abs_": "absolute value",
+    "exp": "exponential",
+    "log": "logarithm",
+    "sqrt": "root",
+    "rsqrt": "inverse root",
+    "recip": "inverse",
+    "sin": "sine",
+    "cos": "cosine",
+    "tanh": "hyperbolic tangent",
+    "erf": "error function",
+}
+UNARY_FIRST = tuple(make(*function) for make in (_early, _late) for function in UNARY.items())
+"""Two rules for each function of one operand."""
 
 
 @rule("A sum of repeated elements is computed once each.", draw=_expanded_pair)

@@ -29,7 +29,7 @@ def feeds_for(graph: Graph, seed: int = 0) -> dict[str, Array]:
     for node in graph.nodes:
         if node.op.kind != "leaf" or node.op.name == "constant":
             continue
-        value = rng.normal(size=node.shape) * 0.4
+        value: Array = rng.normal(size=node.shape) * 0.4
         if node.op.name == "state" or node.name == "hyper":
             value = np.abs(value) + 0.01
         if node.dtype is bool_:

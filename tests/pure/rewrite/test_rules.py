@@ -1,4 +1,4 @@
-"""Every rule from its own text: both sides are equal, have equal gradients, and one leads to the other."""
+"""Every rule from its own text: equal sides, equal gradients, and one leads to the other."""
 
 from __future__ import annotations
 
@@ -81,9 +81,10 @@ def test_both_sides_have_equal_gradients(rule: Rule) -> None:
 
 def proved(rule: Rule, leaf: Node) -> Node:
     """An operand of the leaf's shape that the analysis can place in the rule's domain."""
-    if leaf.dtype is bool_ or leaf.name not in rule.where.domain:
+    span = rule.where.domain.get(str(leaf.name))
+    if leaf.dtype is bool_ or span is None:
         return leaf
-    low, high = rule.where.domain[leaf.name]
+    low, high = span
     number = build.cast(build.input_(f"{leaf.name}.int", leaf.shape, i32), leaf.dtype)
     return build.maximum(build.minimum(number, high), low)
 
