@@ -17,13 +17,14 @@ from meganeura.notebook.examples import EXAMPLES, list_text
 from meganeura.notebook.explain import explain, explainable
 from meganeura.notebook.formatters import Lines, Sheet, chart_bundle, program_bundle
 from meganeura.notebook.parsing import Call
-from meganeura.notebook.progress import LiveRun
+from meganeura.notebook.progress import Line, LiveRun
 from meganeura.notebook.widgets import Benches
 from meganeura.plan import Options
 from meganeura.profile.measure import profile
 from meganeura.profile.profile import size
 from meganeura.runtime.adapters import DeviceInfo, devices
 from meganeura.runtime.program import Program
+from meganeura.tensor import Tensor
 from meganeura.train.loop import latest_step, train
 from meganeura.train.optim import SGD, Adam, AdamW, Optimizer
 from meganeura.train.schedules import Cosine, Linear
@@ -112,12 +113,12 @@ def compile_cell(context: Context, call: Call, body: str) -> Any:
     import meganeura as mg
 
     outputs = run_body(context.shell, body)
-    if outputs is None:
+    if not are_tensors(outputs):
         raise MagicError(
             "The cell ends without tensors",
             expected="a last line that is one tensor, several, or a dict of them",
-            got="nothing" if body.strip() else "an empty cell",
-            hint='end the cell with   loss.named("loss"), logits.named("logits")',
+            got=got(outputs, body),
+            hint='end the cell with: loss.named("loss"), logits.named("logits")',
             origin=call.line.at(0, len(call.line.text)),
         )
     options = Options(
@@ -131,6 +132,29 @@ def compile_cell(context: Context, call: Call, body: str) -> Any:
     program = mg.compile(outputs, name=name, device=call["device"], options=options)
     context.bind(call["output"], program)
     return program
+
+
+def are_tensors(value: Any) -> bool:
+    """Whether a value is a tensor, several, or tensors by name."""
+    if isinstance(value, Tensor):
+        return True
+    items = list(value.values()) if isinstance(value, Mapping) else value
+    return (
+        isinstance(items, list | tuple)
+        and bool(items)
+        and all(isinstance(item, Tensor) for item in items)
+    )
+
+
+def got(value: Any, body: str) -> str:
+    """What a cell's last line gave, in a word."""
+    if value is None:
+        return "nothing" if body.strip() else "an empty cell"
+    if isinstance(value, list | tuple | dict):
+        inside = list(value.values()) if isinstance(value, dict) else list(value)
+        kinds = dict.fromkeys(type(item).__name__ for item in inside)
+        return f"a {type(value).__name__} of {', '.join(kinds) or 'nothing'}"
+    return f"{type(value).__name__}"
 
 
 def optimizer_of(call: Call) -> Optimizer:
@@ -171,7 +195,7 @@ def train_cell(context: Context, call: Call, body: str) -> Any:
         raise MagicError(
             "The cell ends without data",
             expected="a last line that gives batches",
-            got="nothing" if body.strip() else "an empty cell",
+            got=got(data, body),
             hint="mg.data.batches(digits.train, 128, seed=0)",
             origin=call.line.at(0, len(call.line.text)),
         )
@@ -188,8 +212,8 @@ def train_cell(context: Context, call: Call, body: str) -> Any:
             steps=call["steps"],
             seed=call["seed"],
             clip_norm=call["clip_norm"],
-            progress=not call["quiet"],
-            callbacks=(live,) if shown else (),
+            progress=False,
+            callbacks=[*([live] if shown else []), *([] if call["quiet"] else [Line()])],
         )
     except MeganeuraError as error:
         run = getattr(error, "run", None)

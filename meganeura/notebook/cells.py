@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from types import TracebackType
+import sys
+from types import FrameType, TracebackType
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
@@ -35,17 +36,34 @@ def lines_above(shell: InteractiveShell, body: str) -> int:
     return 1
 
 
+def running_cell(shell: InteractiveShell) -> tuple[str, int, int]:
+    """The running cell's label, its number, and the line of it that runs now.
+
+    IPython 9 counts up before the cell, IPython 8 after it; the code's own name knows better.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        named = shell.compile.format_code_name(frame.f_code.co_filename)
+        if named is not None:
+            digits = named[1].strip("In[]")
+            return named[1], int(digits) if digits.isdigit() else 0, frame.f_lineno
+        frame = frame.f_back
+    return f"In[{shell.execution_count}]", shell.execution_count, 1
+
+
 def magic_line(shell: InteractiveShell, text: str, marker: str) -> MagicLine:
     """The line of the running magic as it stands in the user's cell.
 
     `text` is what follows ``%meganeura`` and `marker` is ``%`` or ``%%``.
     """
     written = f"{marker}meganeura {text}".rstrip()
-    cell = f"In[{shell.execution_count}]"
-    for number, line in enumerate(raw_cell(shell).splitlines(), start=1):
-        if line.strip() == written:
-            return MagicLine(line.rstrip(), cell, number)
-    return MagicLine(written, cell, 1)
+    cell, _, running = running_cell(shell)
+    lines = raw_cell(shell).splitlines()
+    places = [number for number, line in enumerate(lines, 1) if line.strip() == written]
+    if not places:  # expanded, or run without a history
+        return MagicLine(written, cell, running)
+    place = running if running in places else places[0]
+    return MagicLine(lines[place - 1].rstrip(), cell, place)
 
 
 def run_body(shell: InteractiveShell, body: str) -> Any:
@@ -55,8 +73,10 @@ def run_body(shell: InteractiveShell, body: str) -> Any:
     """
     transform: Any = shell.transform_cell
     build: Any = shell.compile  # typed for text only; it takes trees
-    source = "\n" * lines_above(shell, body) + str(transform(body))
-    file = shell.compile.cache(source, shell.execution_count, raw_code=source)
+    code_lines = body.lstrip("\n")  # IPython's transformation drops blank lines at the top
+    above = lines_above(shell, body) + len(body) - len(code_lines)
+    source = "\n" * above + str(transform(code_lines))
+    file = shell.compile.cache(source, running_cell(shell)[1], raw_code=source)
     try:
         tree = ast.parse(source, file)
         value = None

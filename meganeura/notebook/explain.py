@@ -82,11 +82,16 @@ def explain_node(program: Program, name: str, node: Node) -> str:
         lines.append(f"  Written in {where}")
     if node.origin.scope:
         lines.append(f"  In the scope {'.'.join(node.origin.scope)}")
-    makers = [kernel.name for kernel in program.kernels if node in kernel.nodes]
+    held = dict(program.plan.holders).get(name)
+    makers = [
+        kernel.name
+        for kernel in program.kernels
+        if held in kernel.nodes or any(part.name == name for part in kernel.nodes)
+    ]
     if makers:
         lines.append(f"  Computed by {', '.join(makers)}.")
-    elif node.op.kind != "leaf":
-        lines.append(f"  No kernel stores it under this form; read it with program.read({name!r}).")
+    if node.op.kind != "leaf":
+        lines.append(f"  Its values: program.read({name!r}, ...) with the feeds.")
     return "\n".join(lines)
 
 

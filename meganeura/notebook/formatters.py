@@ -19,7 +19,7 @@ from meganeura.notebook.widgets import Benches
 from meganeura.profile.profile import quantity, size
 
 Bundle = dict[str, Any]
-WIDGET = "application/vnd.jupyter.widget-view+json"
+WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def program_bundle(program: Any, benches: Benches | None = None) -> Bundle:
     view = live.widget.view if live is not None else views.program_view(program)
     bundle: Bundle = dict(views.bundle(view))
     if live is not None:
-        bundle[WIDGET] = {
+        bundle[WIDGET_MIME] = {
             "version_major": 2,
             "version_minor": 1,
             "model_id": live.widget.model_id,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -71,6 +72,21 @@ def sentence(view: Mapping[str, Any], cost: float) -> list[str]:
     first, last = points[0][1], points[-1][1]
     lead = f"Loss {first:.4g} to {last:.4g} in {view['step']:,} steps."
     return [lead, f"Showing it here took {cost:.1%} of the time."]
+
+
+class Line:
+    """The progress line below the cell: one line over itself, the last one left standing."""
+
+    def __init__(self) -> None:
+        self._width = 0
+
+    def __call__(self, progress: Progress) -> None:
+        """Shows the newest state; standard error would be drawn on red."""
+        line = progress.line()
+        padding = " " * max(self._width - len(line), 0)
+        self._width = len(line)
+        sys.stdout.write(f"\r{line}{padding}" + ("\n" if progress.finished else ""))
+        sys.stdout.flush()
 
 
 @dataclass

@@ -146,7 +146,7 @@ class LiveProgram:
         program = self._program()
         if program is None:
             return
-        view = {**program_view(program), "runs": self.runs}
+        view = program_view(program, self.runs)
         self._write(view=view, options=toggles_of(program.options), status=IDLE)
 
     def _write(self, **traits: Any) -> None:

@@ -25,7 +25,9 @@ class Notebook:
     def run(self, cell: str) -> ExecutionResult:
         """Runs one cell and keeps the text of its error."""
         self.errors.clear()
-        return self.shell.run_cell(cell, store_history=True)
+        run: Any = self.shell.run_cell
+        result: ExecutionResult = run(cell, store_history=True)
+        return result
 
     def ok(self, cell: str) -> Any:
         """Runs a cell that must succeed; its result."""
@@ -47,6 +49,7 @@ class Notebook:
 def notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Notebook]:
     """A shell with the extension loaded."""
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     config = Config()
     config.HistoryManager.hist_file = ":memory:"
     config.InteractiveShell.colors = "nocolor"
@@ -57,7 +60,8 @@ def notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Notebo
     def keep(etype: type, value: BaseException, lines: list[str]) -> None:
         made.errors.extend(lines)
 
-    shell._showtraceback = keep  # type: ignore[method-assign]  # what ipykernel replaces as well
+    replaced: Any = shell
+    replaced._showtraceback = keep  # which ipykernel replaces as well
     shell.run_line_magic("load_ext", "meganeura.notebook")
     yield made
     shell.run_line_magic("unload_ext", "meganeura.notebook")

@@ -1,4 +1,4 @@
-"""A real JupyterLab in a headless Chromium: start it, open notebooks, run cells, read what is drawn."""
+"""A real JupyterLab in a headless Chromium: start it, run cells, read what is drawn."""
 
 from __future__ import annotations
 
@@ -50,7 +50,9 @@ READY = """async () => {
   await panel.sessionContext.ready;
   await panel.sessionContext.session.kernel.info;
 }"""
-IDLE = """() => window.jupyterapp.shell.currentWidget.sessionContext.session?.kernel?.status === 'idle'"""
+IDLE = (
+    "() => window.jupyterapp.shell.currentWidget.sessionContext.session?.kernel?.status === 'idle'"
+)
 
 
 def free_port() -> int:
@@ -139,7 +141,10 @@ class Lab:
         ]
 
     def open(self, notebook: str) -> None:
-        """Opens a notebook (its metadata must name a kernelspec, or a dialog asks) and waits for its kernel."""
+        """Opens a notebook and waits for its kernel.
+
+        Its metadata must name a kernelspec: otherwise a dialog asks, and nothing goes on.
+        """
         address = f"{self.server.url}lab/tree/{notebook}?reset&token={self.server.token}"
         self.page.goto(address)
         self.page.wait_for_function(STARTED, timeout=60_000)
