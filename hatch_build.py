@@ -61,11 +61,17 @@ def has_node() -> bool:
 
 
 def npm(extension: Path, *arguments: str) -> None:
-    """Run npm in the extension's folder; its output is shown only when it fails."""
+    """Run npm in the extension's folder; its output is shown only when it fails.
+
+    Node.js trusts the certificates that the system trusts, as pip does: a wheel's Node.js knows
+    nothing of the npm configuration that a company's network may need.
+    """
     command = [shutil.which("npm") or "npm", *arguments]
+    environment = {"NODE_USE_SYSTEM_CA": "1", **os.environ}
     answer = subprocess.run(
         command,
         cwd=extension,
+        env=environment,
         text=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -128,7 +134,8 @@ def main() -> None:
         return
     print("building the front end", flush=True)
     if not has_node():
-        subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", NODE_WHEEL], check=True)
+        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "-qq"]
+        subprocess.run([*pip, NODE_WHEEL], check=True)
     build(ROOT)
 
 
