@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from meganeura import nn
 from meganeura.ir.dtypes import bool_, f16, f32, i32, u32
@@ -82,6 +82,20 @@ from meganeura.tensor.functions import (
 )
 from meganeura.tensor.gradient import grad
 
+# Two functions are called like the package that they come from. Imported now, they take its place;
+# imported when they are asked for, any other import from the package would put it there again.
+from meganeura.profile.measure import profile  # isort: skip
+from meganeura.train import data  # isort: skip
+from meganeura.train.loop import train  # isort: skip
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+    from meganeura.plan import Options
+    from meganeura.runtime.adapters import devices
+    from meganeura.tensor.compile import compile
+    from meganeura.train.optim import SGD, Adam, AdamW
+
 __version__ = "0.1.0"
 
 # What needs the device or the notebook is imported when it is first asked for: name -> module.
@@ -89,8 +103,6 @@ _LATER: dict[str, str] = {
     "compile": "meganeura.tensor.compile",
     "devices": "meganeura.runtime.adapters",
     "Options": "meganeura.plan",
-    "train": "meganeura.train.loop",
-    "profile": "meganeura.profile.profile",
     "SGD": "meganeura.train.optim",
     "Adam": "meganeura.train.optim",
     "AdamW": "meganeura.train.optim",
@@ -102,6 +114,20 @@ def __getattr__(name: str) -> Any:
     if module is None:
         raise AttributeError(f"module 'meganeura' has no attribute {name!r}")
     return getattr(importlib.import_module(module), name)
+
+
+def load_ipython_extension(shell: InteractiveShell) -> None:
+    """`%load_ext meganeura`: magics, live views, drawings, errors with a caret."""
+    from meganeura import notebook
+
+    notebook.load_ipython_extension(shell)
+
+
+def unload_ipython_extension(shell: InteractiveShell) -> None:
+    """`%unload_ext meganeura`: the shell as it was."""
+    from meganeura import notebook
+
+    notebook.unload_ipython_extension(shell)
 
 
 def __dir__() -> list[str]:
@@ -129,6 +155,7 @@ __all__ = [
     "conv2d",
     "cos",
     "cross_entropy",
+    "data",
     "detach",
     "devices",
     "erf",
@@ -162,6 +189,7 @@ __all__ = [
     "pad",
     "parameter",
     "pow",
+    "profile",
     "random",
     "recip",
     "relu",
