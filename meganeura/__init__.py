@@ -81,6 +81,7 @@ from meganeura.tensor.functions import (
     where,
 )
 from meganeura.tensor.gradient import grad
+from meganeura.tensor.own import elementwise
 
 # Two functions are called like the package that they come from. Imported now, they take its place;
 # imported when they are asked for, any other import from the package would put it there again.
@@ -158,6 +159,7 @@ __all__ = [
     "data",
     "detach",
     "devices",
+    "elementwise",
     "erf",
     "exp",
     "f16",

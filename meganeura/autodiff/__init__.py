@@ -1,6 +1,6 @@
 """Reverse mode: a table of gradient rules, and the pass that applies them."""
 
-from meganeura.autodiff.backward import backward
+from meganeura.autodiff.reverse import backward
 from meganeura.autodiff.rules import EXEMPT, RULES
 
 __all__ = ["EXEMPT", "RULES", "backward"]

@@ -121,7 +121,7 @@ def as_node(value: Operand, like: DType | None = None) -> Node:
 
 
 @_at_users_line
-def _meet(operands: Sequence[Operand]) -> list[Node]:
+def meet(operands: Sequence[Operand]) -> list[Node]:
     """Operands in one type and one shape."""
     known = [n.dtype for n in operands if isinstance(n, Node)]
     like = known[0] if known else None
@@ -211,19 +211,19 @@ def sign(x: Operand) -> Node:
 
 
 def _binary(name: str, a: Operand, b: Operand) -> Node:
-    x, y = _meet([a, b])
+    x, y = meet([a, b])
     return apply(name, x, y)
 
 
 def _number(name: str, a: Operand, b: Operand) -> Node:
-    x, y = _meet([a, b])
+    x, y = meet([a, b])
     if x.dtype is bool_:
         x, y = cast(x, i32), cast(y, i32)
     return apply(name, x, y)
 
 
 def _real(name: str, a: Operand, b: Operand) -> Node:
-    x, y = _meet([a, b])
+    x, y = meet([a, b])
     if not x.dtype.is_float:
         x, y = cast(x, f32), cast(y, f32)
     return apply(name, x, y)
@@ -330,7 +330,7 @@ def where(condition: Operand, a: Operand, b: Operand) -> Node:
     """a where the condition holds, else b."""
     test = as_node(condition)
     test = test if test.dtype is bool_ else ne(test, 0)
-    x, y = _meet([a, b])
+    x, y = meet([a, b])
     shape = shapes.broadcast(test.shape, x.shape)
     return apply("where", broadcast_to(test, shape), broadcast_to(x, shape), broadcast_to(y, shape))
 
@@ -403,24 +403,30 @@ def mean(x: Operand, axis: Axis = None, keepdims: bool = False) -> Node:
     return mul(total, 1.0 / count) if count else div(total, 0.0)
 
 
-@_at_users_line
-def matmul(a: Operand, b: Operand) -> Node:
-    """The matrix product, with vectors and broadcast leading axes as NumPy's `@`."""
+def _factors(a: Operand, b: Operand) -> tuple[Node, Node]:
+    """The operands of a product as floats of one type, with an axis each at least."""
     x, y = as_node(a), as_node(b)
-    dtype = (
-        promote(promote(x.dtype, y.dtype), f32)
-        if not x.dtype.is_float
-        else promote(x.dtype, y.dtype)
-    )
-    x, y = cast(x, dtype), cast(y, dtype)
     if not x.shape or not y.shape:
         raise ShapeError(
             "matmul takes no scalars",
             got=f"{shapes.show(x.shape)} and {shapes.show(y.shape)}",
             expected="at least one axis each",
             hint="use * for a product by a number",
-            origin=here(),
         )
+    dtype = promote(x.dtype, y.dtype)
+    dtype = dtype if dtype.is_float else f32
+    return cast(x, dtype), cast(y, dtype)
+
+
+@_at_users_line
+def matmul(a: Operand, b: Operand) -> Node:
+    """The matrix product, with vectors and broadcast leading axes as NumPy's `@`."""
+    x, y = _factors(a, b)
+    if len(x.shape) > 2 and len(y.shape) == 2 and x.shape[-1] == y.shape[0]:
+        # One matrix for a whole batch: one product, whose gradients are single products too.
+        lead = x.shape[:-1]
+        flat = apply("matmul", reshape(x, (math.prod(lead), x.shape[-1])), y)
+        return reshape(flat, (*lead, y.shape[1]))
     row, column = len(x.shape) == 1, len(y.shape) == 1
     x2 = reshape(x, (1, *x.shape)) if row else x
     y2 = reshape(y, (*y.shape, 1)) if column else y

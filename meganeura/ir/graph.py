@@ -29,7 +29,8 @@ class Op:
 
     `infer(inputs, attrs)` gives shape and dtype or raises; `numpy(node, *arrays)` is the reference
     meaning; `wgsl` is an expression with `{0}`, `{1}` for the operands; `flops` counts per element
-    of the result (of the input for reductions).
+    of the result (of the input for reductions). `gradient` is the rule that an operation of one's
+    own brings along; those of the table have theirs in `autodiff`.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Op:
     wgsl: str = ""
     flops: int = 1
     traits: frozenset[str] = frozenset()
+    gradient: Callable[[Node, Node], tuple[Node | None, ...]] | None = None
 
     def __repr__(self) -> str:
         return self.name

@@ -5,13 +5,13 @@ from meganeura.tensor.leaves import (
     as_tensor,
     constant,
     full,
-    graph_of,
     input,
     ones,
     parameter,
     scope,
     zeros,
 )
+from meganeura.tensor.outputs import graph_of
 from meganeura.tensor.tensor import Tensor, TensorLike, node_of
 
 __all__ = [

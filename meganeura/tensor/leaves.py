@@ -1,22 +1,18 @@
-"""Where values come from: feeds, parameters, constants; and graphs from tensors."""
+"""Where values come from: feeds, parameters, constants."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from meganeura import trace
-from meganeura.errors import DTypeError, NameClashError
+from meganeura.errors import DTypeError
 from meganeura.ir import build
 from meganeura.ir.dtypes import DType, as_dtype, f32
-from meganeura.ir.graph import Graph, Node
 from meganeura.ir.initial import as_initial
 from meganeura.ir.source import here
-from meganeura.ir.spec import check_names
 from meganeura.tensor.tensor import Tensor, TensorLike, node_of
-
-Outputs = Tensor | Sequence[Tensor] | Mapping[str, Tensor]
 
 
 def input(name: str, shape: Sequence[int] = (), dtype: DType | str = f32) -> Tensor:
@@ -96,31 +92,3 @@ def scope(name: str) -> Iterator[None]:
     """
     with trace.scope(name):
         yield
-
-
-def graph_of(outputs: Outputs) -> Graph:
-    """The graph that computes the outputs, each under its key, its own name, or "output" and a
-    number.
-
-    NameClashError when two different leaves or two outputs have one name.
-    """
-    named: list[tuple[str, Node]]
-    if isinstance(outputs, Mapping):
-        named = [(name, tensor.node) for name, tensor in outputs.items()]
-    elif isinstance(outputs, Tensor):
-        named = [(outputs.name or "output", outputs.node)]
-    else:
-        named = [(t.name or f"output{i}", t.node) for i, t in enumerate(outputs)]
-    seen: dict[str, Node] = {}
-    for name, node in named:
-        if seen.setdefault(name, node) is not node:
-            raise NameClashError(
-                f"two outputs are named {name!r}",
-                expected="a name for each output",
-                got=f"{list(seen[name].shape)} and {list(node.shape)}",
-                hint='name them, as in mg.compile({"loss": loss, "logits": logits})',
-                origin=here(),
-            )
-    graph = Graph(tuple(seen.items()))
-    check_names(graph)
-    return graph

@@ -18,6 +18,7 @@ from meganeura.errors import (
     GradientError,
     MeganeuraError,
     NameClashError,
+    OptionError,
     ShapeError,
 )
 from meganeura.ir.evaluate import evaluate_nodes
@@ -230,8 +231,8 @@ def test_names_and_outputs() -> None:
     h = mg.relu(x).named("h")
     assert (x.name, h.name, (h + 1).name) == ("x", "h", None)
     assert x.named("x") is x
-    assert [n for n, _ in graph_of((h, h + 1)).outputs] == ["h", "output1"]
-    assert [n for n, _ in graph_of(h + 1).outputs] == ["output"]
+    assert [n for n, _ in graph_of((h, h + 1)).outputs] == ["h", "out1"]
+    assert [n for n, _ in graph_of(h + 1).outputs] == ["out"]
     assert [n for n, _ in graph_of({"a": h, "b": h}).outputs] == ["a", "b"]
 
 
@@ -382,3 +383,53 @@ def test_the_import_brings_neither_the_device_nor_the_notebook() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stderr.strip() == "[]"
+
+
+def test_an_operation_of_ones_own_with_its_gradient() -> None:
+    blend = mg.elementwise(
+        "blend",
+        numpy=lambda a, b: a * b + b,
+        wgsl="({0} * {1} + {1})",
+        gradient=lambda g, a, b: (g * b, g * (a + 1)),
+        inputs=2,
+    )
+    assert blend.__name__ == "blend"
+    a, b = mg.input("a", (3,)), mg.input("b", (3,))
+    loss = (blend(mg.sin(a), b) ** 2).sum()
+    at = {"a": np.array([0.1, 0.2, 0.3]), "b": np.array([1.0, -2.0, 0.5])}
+    s = np.sin(at["a"])
+    assert value(loss, at) == pytest.approx((((s + 1) * at["b"]) ** 2).sum())
+    ga, gb = mg.grad(loss, [a, b])
+    outer = 2 * (s + 1) * at["b"]
+    np.testing.assert_allclose(value(ga, at), outer * at["b"] * np.cos(at["a"]))
+    np.testing.assert_allclose(value(gb, at), outer * (s + 1))
+    assert blend(2, b).node.op.wgsl == "({0} * {1} + {1})"
+
+
+def test_an_operation_of_ones_own_is_refused() -> None:
+    with pytest.raises(NameClashError) as clash:
+        mg.elementwise("exp", numpy=np.exp, wgsl="exp({0})")
+    assert message(clash.value) == [
+        "there is an operation 'exp' already",
+        "  expected: a name of its own",
+        "  got:      'exp'",
+        '  try:      call it "my_exp"',
+    ]
+    lost = mg.elementwise("lost", numpy=np.cbrt, wgsl="pow({0}, vec4(1.0 / 3.0))")
+    x = mg.input("x", (2,))
+    with pytest.raises(GradientError, match="the operation lost has no gradient rule"):
+        mg.grad(lost(x).sum(), x)
+    with pytest.raises(OptionError, match="lost takes 1 tensors"):
+        lost(x, x)
+
+
+@pytest.mark.parametrize("outputs", [[], 3.0, "loss", [1.0], {"loss": None}], ids=str)
+def test_what_is_no_tensor_is_not_compiled(outputs: Any) -> None:
+    with pytest.raises(OptionError) as raised:
+        graph_of(outputs)
+    lines = message(raised.value)
+    assert lines[:2] == [
+        "nothing to compile",
+        "  expected: a tensor, several tensors, or tensors by name",
+    ]
+    assert lines[3] == '  try:      mg.compile({"loss": loss, "logits": logits})'

@@ -87,9 +87,9 @@ def test_an_operation_of_ones_own() -> None:
     assert str(raised.value) == (
         "the operation cube has no gradient rule\n"
         f"  where:    {loss.inputs[0].origin.where()}\n"
-        "  expected: a rule in the table of gradients\n"
+        "  expected: a rule in the table of gradients, or with the operation\n"
         "  got:      none\n"
-        '  try:      pass one: rules={**RULES, "cube": rule}, rule(node, g) -> gradients'
+        '  try:      give it one: mg.elementwise("cube", ..., gradient=lambda g, x: ...)'
     )
 
 

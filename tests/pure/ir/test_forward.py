@@ -326,3 +326,18 @@ def test_every_operation_is_tested() -> None:
     names |= {"argmax", "reduce_max", "reduce_min", "matmul", "conv2d", "iota"}
     names |= {"windows", "unwindows"}
     assert set(OPS) <= names
+
+
+def test_one_matrix_for_a_batch_is_one_product() -> None:
+    x, w = build.input_("x", (2, 5, 7)), build.input_("w", (7, 3))
+    y = build.matmul(x, w)
+    assert y.shape == (2, 5, 3)
+    assert y.inputs[0].op.name == "matmul"
+    assert y.inputs[0].shape == (10, 3)
+
+
+def test_products_of_integers_and_halves() -> None:
+    n, h = build.input_("n", (2, 2), i32), build.input_("h", (2, 2), f16)
+    assert build.matmul(n, n).dtype is f32
+    assert build.matmul(n, h).dtype is f16
+    assert build.matmul(h, n).dtype is f16

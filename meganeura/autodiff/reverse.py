@@ -114,13 +114,13 @@ def _operands(
     """The contributions of one node to those of its operands through which a gradient passes."""
     if not any(n in active for n in node.inputs) or node.op.name in EXEMPT:
         return []
-    rule = rules.get(node.op.name)
+    rule = rules.get(node.op.name, node.op.gradient)
     if rule is None:
         raise GradientError(
             f"the operation {node.op.name} has no gradient rule",
-            expected="a rule in the table of gradients",
+            expected="a rule in the table of gradients, or with the operation",
             got="none",
-            hint=f'pass one: rules={{**RULES, "{node.op.name}": rule}}, rule(node, g) -> gradients',
+            hint=f'give it one: mg.elementwise("{node.op.name}", ..., gradient=lambda g, x: ...)',
             origin=node.origin,
         )
     with trace.as_gradient_of(node):
