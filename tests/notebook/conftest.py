@@ -62,9 +62,9 @@ def notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Notebo
 
     replaced: Any = shell
     replaced._showtraceback = keep  # which ipykernel replaces as well
-    shell.run_line_magic("load_ext", "meganeura.notebook")
+    shell.run_line_magic("load_ext", "meganeura")
     yield made
-    shell.run_line_magic("unload_ext", "meganeura.notebook")
+    shell.run_line_magic("unload_ext", "meganeura")
     history: Any = shell.history_manager
     history.end_session()
     InteractiveShell.clear_instance()

@@ -315,11 +315,11 @@ def test_the_bundle_is_static_and_live(model: Notebook) -> None:
 def test_unloading_takes_everything_back(model: Notebook) -> None:
     from meganeura.errors import MeganeuraError
 
-    model.ok("%unload_ext meganeura.notebook")
+    model.ok("%unload_ext meganeura")
     assert "UsageError" in "".join(model.errors) or not model.run("%meganeura devices").success
     assert "_render_traceback_" not in vars(MeganeuraError)
     assert WIDGET_MIME not in bundle(model, model["net"])
-    model.ok("%load_ext meganeura.notebook")
+    model.ok("%load_ext meganeura")
     assert WIDGET_MIME in bundle(model, model["net"])
 
 
@@ -328,7 +328,7 @@ def test_unloading_takes_everything_back(model: Notebook) -> None:
     [
         ("%%meganeura train n", ["net"]),
         ("%%meganeura train net --lo", ["--loss"]),
-        ("%%meganeura train net --loss ", ["loss", "logits"]),
+        ("%%meganeura train net --loss ", ["logits", "loss"]),
         ("%meganeura explain log", ["logits"]),
     ],
 )
