@@ -90,8 +90,6 @@ from meganeura.train import data  # isort: skip
 from meganeura.train.loop import train  # isort: skip
 
 if TYPE_CHECKING:
-    from IPython.core.interactiveshell import InteractiveShell
-
     from meganeura.plan import Options
     from meganeura.runtime.adapters import devices
     from meganeura.tensor.compile import compile
@@ -117,14 +115,14 @@ def __getattr__(name: str) -> Any:
     return getattr(importlib.import_module(module), name)
 
 
-def load_ipython_extension(shell: InteractiveShell) -> None:
+def load_ipython_extension(shell: Any) -> None:
     """`%load_ext meganeura`: magics, live views, drawings, errors with a caret."""
     from meganeura import notebook
 
     notebook.load_ipython_extension(shell)
 
 
-def unload_ipython_extension(shell: InteractiveShell) -> None:
+def unload_ipython_extension(shell: Any) -> None:
     """`%unload_ext meganeura`: the shell as it was."""
     from meganeura import notebook
 
