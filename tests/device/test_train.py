@@ -104,7 +104,7 @@ def test_the_program_itself_sees_the_new_parameters(adapter: str) -> None:
 
 
 def test_a_loss_that_is_not_finite_is_named(adapter: str) -> None:
-    """Steps that are far too long: w grows 20,000 times a step, until a sum of squares is too large."""
+    """Steps that are far too long: w grows 20,000 times a step, until a sum overflows."""
     x = mg.input("x", (4,))
     w = mg.parameter("w", (4,), init=1.0)
     y = w * x
