@@ -31,20 +31,43 @@ class Fused:
 def fuse(graph: Graph, target: Target, enabled: bool = True) -> Fused:
     """A lowered graph -> regions: each a kernel; with `enabled=False` one for each operation."""
     graph = _own_values(graph)
-    fused = _cut(graph, target, enabled, frozenset())
+    fused = _bound(graph, target, enabled, frozenset())
     refused = unsafe(graph, list(fused.regions))
     if refused:
         copied = {leaf: _copy(value) for leaf, value in graph.updates if leaf in refused}
         values = tuple((leaf, copied.get(leaf, value)) for leaf, value in graph.updates)
-        fused = _cut(Graph(graph.outputs, values), target, enabled, frozenset(copied.values()))
+        fused = _bound(Graph(graph.outputs, values), target, enabled, frozenset(copied.values()))
     note("regions", len(fused.regions))
     note("operations", sum(n.op.kind not in ("leaf", "view") for n in graph.nodes))
     note("copied", sorted(str(leaf.name) for leaf in refused))
     return fused
 
 
+def _bound(graph: Graph, target: Target, enabled: bool, copies: frozenset[Node]) -> Fused:
+    """Regions that bind no more buffers than the target allows: those that do are taken apart."""
+    apart = copies
+    while True:
+        fused = _cut(graph, target, enabled, apart)
+        wide = [r for r in fused.regions if buffers(r) > target.storage_buffers]
+        moved = frozenset(n for r in wide for n in _half(r)) - apart
+        if not moved:
+            return fused
+        apart |= moved
+
+
+def buffers(region: Region) -> int:
+    """Storage buffers that a region's kernel binds."""
+    return len({*region.inputs, *region.roots} - {value for leaf, value in region.updates if leaf in region.inputs})
+
+
+def _half(region: Region) -> tuple[Node, ...]:
+    """The later half of the maps that a region stores: each gets a kernel of its own."""
+    maps = tuple(n for n in region.roots if n.op.kind in ("map", "gather"))
+    return maps[len(maps) // 2 :] if len(region.roots) > 1 else ()
+
+
 def _cut(graph: Graph, target: Target, enabled: bool, copies: frozenset[Node]) -> Fused:
-    """The regions of a graph; `copies` and what they copy are stored, each copy in a launch of its own."""
+    """The regions of a graph; what a copy copies is stored, and each of `copies` has a launch of its own."""
     roots = (*graph.roots, *(n for c in copies for n in c.inputs[:1]))
     wanted = frozenset(holder(n) for n in roots if holder(n).op.kind != "leaf")
     growth = grow(graph, target, enabled, copies)

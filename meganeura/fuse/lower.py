@@ -169,6 +169,13 @@ def _sum(node: Node, inputs: tuple[Node, ...], target: Target) -> Node | None:
     return build.reshape(build.sum_(build.sum_(moved, 2), 1), node.shape)
 
 
+def _argmax(node: Node, inputs: tuple[Node, ...], target: Target) -> Node | None:
+    """Over nothing the index is 0."""
+    if inputs[0].size or not node.size:
+        return None
+    return build.broadcast_to(build.constant(0, node.dtype), node.shape)
+
+
 def _parts(length: int, rows: int, target: Target) -> int:
     if length < SPLIT_REDUCE or rows >= target.units:
         return 1
@@ -185,4 +192,5 @@ _RULES = {
     "matmul": _matmul_rule,
     "scatter_add": _scatter_add,
     "sum": _sum,
+    "argmax": _argmax,
 }
