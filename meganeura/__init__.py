@@ -93,6 +93,7 @@ if TYPE_CHECKING:
     from meganeura.plan import Options
     from meganeura.runtime.adapters import devices
     from meganeura.tensor.compile import compile
+    from meganeura.train.metrics import Accuracy, evaluate
     from meganeura.train.optim import SGD, Adam, AdamW
 
 __version__ = "0.1.0"
@@ -105,6 +106,8 @@ _LATER: dict[str, str] = {
     "SGD": "meganeura.train.optim",
     "Adam": "meganeura.train.optim",
     "AdamW": "meganeura.train.optim",
+    "Accuracy": "meganeura.train.metrics",
+    "evaluate": "meganeura.train.metrics",
 }
 
 
@@ -135,6 +138,7 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "SGD",
+    "Accuracy",
     "Adam",
     "AdamW",
     "Options",
@@ -159,6 +163,7 @@ __all__ = [
     "devices",
     "elementwise",
     "erf",
+    "evaluate",
     "exp",
     "f16",
     "f32",
