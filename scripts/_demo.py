@@ -27,6 +27,7 @@ MARK = "meganeura-demo:"
 PLOTLY = "application/vnd.plotly.v1+json"
 LIVE = "application/vnd.jupyter.widget-view+json"
 OURS = "application/vnd.meganeura."
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 # Evaluated in the notebook's own kernel after its last cell.
 SUMMARY = f"""
@@ -62,7 +63,7 @@ def execute(path: Path) -> tuple[NotebookNode, dict[str, Any]]:
     try:
         client.execute()
     except CellExecutionError as error:
-        raise SystemExit(f"{path}: a cell failed\n{error}") from None
+        raise SystemExit(f"{path}: a cell failed\n{COLOURS.sub('', str(error))}") from None
     last = notebook.cells.pop()
     printed = "".join(output.get("text", "") for output in last.outputs)
     return notebook, json.loads(printed.partition(MARK)[2])
