@@ -48,7 +48,7 @@ class EClass:
     nodes: list[ENode] = field(default_factory=list)
     readers: list[ENode] = field(default_factory=list)
     origin: Node | None = None
-    name: str | None = None
+    named: Node | None = None
     lessons: int = 0
 
 
@@ -117,7 +117,8 @@ class EGraph:
             if eclass.nodes[0].original is None:
                 eclass.nodes[0].original = node
             eclass.origin = preferred(eclass.origin, node)
-            eclass.name = eclass.name or node.origin.name
+            if eclass.named is None and node.origin.name is not None:
+                eclass.named = node
 
     def union(self, a: int, b: int) -> bool:
         """Says that two classes are equal; False when that was known. Call `rebuild` before
@@ -134,7 +135,7 @@ class EGraph:
             enode.owner = a
         kept.facts = kept.facts.meet(gone.facts)
         kept.origin = preferred(kept.origin, gone.origin)
-        kept.name = kept.name or gone.name
+        kept.named = kept.named or gone.named
         self.touched.add(a)
         self._dirty.append(a)
         return True

@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Container, Iterable, Sequence
-from dataclasses import replace
 
-from meganeura.ir.graph import Graph, Node
-from meganeura.ir.source import Origin
+from meganeura.ir.graph import Node
 from meganeura.rewrite.egraph import EGraph, ENode
 from meganeura.rewrite.saturate import Match, Saturation
 
@@ -253,46 +251,3 @@ def _groups(graph: EGraph, matches: Sequence[Match]) -> list[list[tuple[int, ENo
             ]
             groups.append(moves)
     return groups
-
-
-def rebuild(
-    graph: Graph, classes: dict[Node, int], selection: Selection, matches: Sequence[Match]
-) -> tuple[Graph, dict[int, Node]]:
-    """The graph of a selection, with origins and names; unchanged nodes are the same objects."""
-    egraph = selection.graph
-    roots = [classes[n] for n in graph.roots]
-    order = selection.order(roots)
-    assert order is not None
-    built: dict[int, Node] = {}
-    for index in order:
-        enode = selection.choice[index]
-        if enode.original is not None:
-            inputs = tuple(built[egraph.find(classes[n])] for n in enode.original.inputs)
-            node = enode.original.with_inputs(inputs)
-        else:
-            inputs = tuple(built[c] for c in selection.operands(enode))
-            origin = _origin(egraph, enode, matches)
-            node = Node.make(enode.op, inputs, dict(enode.attrs), origin)
-        built[index] = _named(node, egraph.classes[index].name)
-
-    def new(node: Node) -> Node:
-        return built[egraph.find(classes[node])]
-
-    outputs = tuple((name, new(n)) for name, n in graph.outputs)
-    updates = tuple((leaf, new(n)) for leaf, n in graph.updates)
-    return Graph(outputs, updates), built
-
-
-def _origin(graph: EGraph, enode: ENode, matches: Sequence[Match]) -> Origin:
-    """The place of the equal node that the user made, else of the term that a rule matched."""
-    own = graph.cls(enode.owner).origin
-    if own is not None:
-        return replace(own.origin, name=None)
-    before = matches[enode.match].before[0] if enode.match is not None else None
-    return replace(before.origin, name=None) if before is not None else Origin()
-
-
-def _named(node: Node, name: str | None) -> Node:
-    if name is None or node.origin.name is not None or node.op.kind == "leaf":
-        return node
-    return node.with_name(name)

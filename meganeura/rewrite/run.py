@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from meganeura.ir.graph import Graph, Node
+from meganeura.rewrite.cleanup import simplified
 from meganeura.rewrite.cost import default_cost
-from meganeura.rewrite.egraph import EGraph
-from meganeura.rewrite.extract import extract, rebuild
+from meganeura.rewrite.outline import find_blocks
 from meganeura.rewrite.report import report
 from meganeura.rewrite.rule import Rule
 from meganeura.rewrite.rules import RULES
-from meganeura.rewrite.saturate import Limits, saturate
+from meganeura.rewrite.saturate import Limits
+from meganeura.rewrite.solve import Settings, solve
+from meganeura.rewrite.stamp import Part, solve_in_parts
 from meganeura.trace import stage
 
 
@@ -24,21 +26,31 @@ def rewrite(
     cost: Callable[[Node], float] | None = None,
     limits: Limits = Limits(),  # noqa: B008  # frozen
     rules: Sequence[Rule] = RULES,
+    outline: bool = True,
 ) -> Graph:
     """A graph -> an equal graph of less cost, by equality saturation.
 
-    `rules_off` names rules that may not fire; `cost` prices one node in any unit (default: bytes).
-    Outputs, updates and leaves stay what they are, names stay where a node of that value stays.
-    Without rules the graph comes back as it is.
+    `rules_off` names rules that may not fire; `cost` prices one node in any unit (default: bytes);
+    `outline=False` solves a graph of repeated blocks as a whole. Outputs, updates and leaves stay
+    what they are, names stay where a node of that value stays. Without rules the graph comes back
+    as it is.
     """
     active = [rule for rule in rules if rule.name not in rules_off] if enabled else []
     if not active:
         return graph
-    egraph = EGraph()
-    egraph.add_graph(graph.nodes)
-    saturation = saturate(egraph, active, limits)
-    roots = [egraph.class_of[node] for node in graph.roots]
-    selection = extract(saturation, roots, cost or default_cost)
-    after, built = rebuild(graph, egraph.class_of, selection, saturation.matches)
-    report(saturation, selection, built)
-    return after
+    settings = Settings(active, cost or default_cost, limits)
+    blocks = find_blocks(graph) if outline else []
+    found = solve_in_parts(graph, blocks, settings) if blocks else None
+    after, parts = found if found is not None else _whole(graph, settings)
+    report(parts)
+    return simplified(after) if blocks else after
+
+
+def _whole(graph: Graph, settings: Settings) -> tuple[Graph, list[Part]]:
+    solution = solve(graph.roots, settings)
+    built = solution.build({})
+    after = Graph(
+        tuple((name, built[solution.index(n)]) for name, n in graph.outputs),
+        tuple((leaf, built[solution.index(n)]) for leaf, n in graph.updates),
+    )
+    return after, [Part(solution, 1, {}, built)]

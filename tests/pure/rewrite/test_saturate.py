@@ -10,11 +10,10 @@ from meganeura.ir import build
 from meganeura.ir.build import add, exp, mul, neg, sub, tanh
 from meganeura.ir.graph import Graph, Node, topological
 from meganeura.rewrite.cost import default_cost
-from meganeura.rewrite.egraph import EGraph
-from meganeura.rewrite.extract import extract, rebuild
 from meganeura.rewrite.rule import Equation, Rule, positive, rule
 from meganeura.rewrite.run import rewrite
-from meganeura.rewrite.saturate import Limits, Saturation, saturate
+from meganeura.rewrite.saturate import Limits, Saturation
+from meganeura.rewrite.solve import Settings, solve
 from tests.pure.rewrite.graphs import difference
 
 
@@ -56,12 +55,10 @@ def terms() -> Graph:
 
 def saturated(rules: Sequence[Rule], limits: Limits) -> tuple[Graph, Graph, Saturation]:
     graph = terms()
-    egraph = EGraph()
-    egraph.add_graph(graph.nodes)
-    result = saturate(egraph, rules, limits)
-    selection = extract(result, [egraph.class_of[n] for n in graph.roots], default_cost)
-    after, _ = rebuild(graph, egraph.class_of, selection, result.matches)
-    return graph, after, result
+    solution = solve(graph.roots, Settings(rules, default_cost, limits))
+    built = solution.build({})
+    after = Graph(tuple((name, built[solution.index(n)]) for name, n in graph.outputs))
+    return graph, after, solution.saturation
 
 
 def test_a_rule_set_that_never_ends_says_who_grew_it() -> None:

@@ -1,0 +1,212 @@
+"""Finding repeated blocks: stretches of the graph that are the same but for what they read and what
+they are called.
+
+The nodes in order are a text, each node a letter (its operation, attributes, shape, and those of
+its operands). A stretch that repeats after p letters is a run of equal layers; it is cut where the
+fewest values cross, and two pieces are copies when their nodes read each other, and what comes from
+outside, in the same pattern.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from meganeura.ir.graph import Array, Graph, Node
+
+LEAST_NODES = 600
+"""Smaller graphs are solved whole: that costs little, and rules see across all of it."""
+
+LEAST_SHARE = 0.3
+"""Blocks are outlined when they take away at least this share of the nodes."""
+
+LEAST_SAVED = 24
+"""A run of copies is worth a cut when it saves so many nodes."""
+
+PERIODS = 16
+"""How many distances between equal letters are tried."""
+
+
+@dataclass(eq=False)
+class Copy:
+    """One copy of a block: its nodes, and the nodes and leaves that it reads from outside."""
+
+    nodes: tuple[Node, ...]
+    outside: tuple[Node, ...]
+
+
+@dataclass(eq=False)
+class Block:
+    """Copies of one block; `exports` are the places whose values are read outside of any copy."""
+
+    copies: list[Copy] = field(default_factory=list)
+    exports: set[int] = field(default_factory=set)
+
+
+def is_number(node: Node, known: dict[Node, bool]) -> bool:
+    """True for what needs no feed at all: constants, indices, and what is made of them."""
+    found = known.get(node)
+    if found is None:
+        made = node.op.kind != "leaf" and all(is_number(n, known) for n in node.inputs)
+        found = known[node] = node.op.name == "constant" or made
+    return found
+
+
+def find_blocks(graph: Graph) -> list[Block]:
+    """The blocks that repeat often enough to be solved once, with all their copies; else none."""
+    if len(graph.nodes) < LEAST_NODES:
+        return []
+    numbers: dict[Node, bool] = {}
+    for node in graph.nodes:
+        is_number(node, numbers)
+    nodes = [n for n in graph.nodes if n.op.kind != "leaf" and not numbers[n]]
+    text = _letters(nodes)
+    place = {node: at for at, node in enumerate(nodes)}
+    blocks: list[Block] = []
+    for start, period, length in _runs(text):
+        first = start + _thinnest(nodes, place, start, period, length)
+        blocks += _copies(nodes, numbers, range(first, start + length - period + 1, period))
+    saved = sum(len(b.copies[0].nodes) * (len(b.copies) - 1) for b in blocks)
+    if saved < LEAST_SHARE * len(nodes):
+        return []
+    _mark_exports(graph, blocks)
+    return blocks
+
+
+def _attributes(node: Node) -> Hashable:
+    return () if node.op.name == "random" else node.attrs
+
+
+def _letters(nodes: Sequence[Node]) -> Array:
+    """A number for each node, equal for nodes that look alike from near."""
+    known: dict[Hashable, int] = {}
+    found = [
+        known.setdefault(
+            (n.op, _attributes(n), n.shape, n.dtype, tuple((i.shape, i.dtype) for i in n.inputs)),
+            len(known),
+        )
+        for n in nodes
+    ]
+    return np.asarray(found, np.int64)
+
+
+def _periods(text: Array) -> list[int]:
+    """The commonest distances between one letter and its next occurrence."""
+    last: dict[int, int] = {}
+    gaps: Counter[int] = Counter()
+    for at, letter in enumerate(text.tolist()):
+        if letter in last:
+            gaps[at - last[letter]] += 1
+        last[letter] = at
+    return [gap for gap, _ in gaps.most_common(PERIODS) if gap > 1]
+
+
+def _runs(text: Array) -> list[tuple[int, int, int]]:
+    """Stretches that repeat, as (start, period, length), those that save most first, not
+    overlapping.
+    """
+    free = np.ones(text.size, bool)
+    chosen: list[tuple[int, int, int]] = []
+    periods = _periods(text)
+    while True:
+        best = (LEAST_SAVED, 0, 0, 0)
+        for period in periods:
+            equal = (text[:-period] == text[period:]) & free[:-period] & free[period:]
+            edges = np.flatnonzero(np.diff(np.concatenate(([0], equal, [0]))))
+            for start, stop in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
+                saved = (stop - start) // period * period
+                if saved > best[0]:
+                    best = (saved, start, period, stop - start + period)
+        if best[2] == 0:
+            return chosen
+        _, start, period, length = best
+        free[start : start + length] = False
+        chosen.append((start, period, length))
+
+
+def _thinnest(
+    nodes: Sequence[Node], place: dict[Node, int], start: int, period: int, length: int
+) -> int:
+    """How far into the period to cut, so that few values go from one copy to the next."""
+    change = np.zeros(length + 1, np.int64)
+    last: dict[int, int] = {}  # readers within a period; what is read later crosses all cuts alike
+    for at in range(start, start + length):
+        for operand in nodes[at].inputs:
+            made = place.get(operand, -1)
+            if start <= made and at - made <= period:
+                last[made] = at
+    for made, reader in last.items():
+        change[made - start + 1] += 1
+        if reader - start + 1 <= length:
+            change[reader - start + 1] -= 1
+    crossing = np.cumsum(change)
+    copies = length // period
+
+    def price(offset: int) -> tuple[bool, int, int]:
+        cut = offset + period
+        fewer = (length - offset) // period < max(2, copies - 1)
+        return fewer, int(crossing[cut]) if cut <= length else length, offset
+
+    return min(range(period), key=price)
+
+
+def _copies(nodes: Sequence[Node], numbers: dict[Node, bool], starts: range) -> list[Block]:
+    """The pieces from each start to the next, grouped by what they are."""
+    groups: dict[Hashable, Block] = {}
+    for start in starts:
+        piece = tuple(nodes[start : start + starts.step])
+        key, outside = _portrait(piece, numbers)
+        groups.setdefault(key, Block()).copies.append(Copy(piece, outside))
+    return [block for block in groups.values() if len(block.copies) > 1]
+
+
+def _portrait(
+    piece: Sequence[Node], numbers: dict[Node, bool]
+) -> tuple[Hashable, tuple[Node, ...]]:
+    """What a piece is, whatever it reads: equal for copies. And what it reads, by first use."""
+    inside = {node: at for at, node in enumerate(piece)}
+    outside: dict[Node, int] = {}
+    streams: dict[Hashable, int] = {}
+    rows: list[Hashable] = []
+    for node in piece:
+        reads: list[Hashable] = []
+        for operand in node.inputs:
+            if operand in inside:
+                reads.append(inside[operand])
+            elif numbers[operand]:
+                reads.append(_written(operand))
+            else:
+                number = outside.setdefault(operand, len(outside))
+                reads.append(("outside", number, operand.shape, operand.dtype))
+        attrs: Any = _attributes(node)
+        if node.op.name == "random":
+            attrs = streams.setdefault(node.attr("stream"), len(streams))
+        rows.append((node.op, attrs, node.shape, tuple(reads)))
+    return tuple(rows), tuple(outside)
+
+
+def _written(node: Node) -> Hashable:
+    """A number as what it is made of: equal for equal ones from different lines."""
+    return (node.op, node.attrs, tuple(_written(n) for n in node.inputs))
+
+
+def _mark_exports(graph: Graph, blocks: Sequence[Block]) -> None:
+    """Notes which places of a block are read from outside, in any of its copies."""
+    owner: dict[Node, tuple[Block, Copy, int]] = {}
+    for block in blocks:
+        for copy in block.copies:
+            owner.update((node, (block, copy, at)) for at, node in enumerate(copy.nodes))
+    for node in graph.nodes:
+        reader = owner.get(node)
+        for operand in node.inputs:
+            found = owner.get(operand)
+            if found is not None and (reader is None or reader[1] is not found[1]):
+                found[0].exports.add(found[2])
+    for root in graph.roots:
+        if root in owner:
+            block, _, at = owner[root]
+            block.exports.add(at)
