@@ -119,7 +119,7 @@ def report(figures: dict[str, Any], seconds: float, html: Path) -> str:
     ]
     return "\n".join(
         [
-            f"device         {figures['device']} ({figures['backend']})",
+            f"device         {figures['device']}, {figures['backend']}",
             f"loss           {figures['loss']:.4f} after {figures['steps']} steps",
             f"test accuracy  {figures['accuracy']:.1%}",
             "slowest kernels",

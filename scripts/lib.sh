@@ -4,6 +4,12 @@ VENV=.venv
 STAMPS=$VENV/.meganeura
 unset PYTHONPATH PYTHONHOME VIRTUAL_ENV
 
+# Mesa complains on every start where this is not set, as over ssh or in a container.
+if [ "$(uname -s)" = Linux ] && [ -z "${XDG_RUNTIME_DIR:-}" ]; then
+  mkdir -p -m 700 build build/run
+  export XDG_RUNTIME_DIR=$PWD/build/run
+fi
+
 say() { printf '%s\n' "$@" >&2; }
 die() { say "$@"; exit 1; }
 

@@ -58,7 +58,7 @@ def test_report_names_every_figure() -> None:
         "kernels": [{"name": "k3", "label": "matmul + relu", "median_us": 41.27}],
     }
     assert _demo.report(figures, 12.4, Path("/page.html")) == (
-        "device         llvmpipe (Vulkan)\n"
+        "device         llvmpipe, Vulkan\n"
         "loss           0.0813 after 400 steps\n"
         "test accuracy  97.3%\n"
         "slowest kernels\n"
