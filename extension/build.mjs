@@ -13,7 +13,11 @@ const styles = {
   },
 };
 
+/** Names that nothing outside the bundle knows. */
+const inner = /^(draw[A-Z]\w*|selected(Kernel|Node)|shownKernel|sameOrigin|chosenLaunch|legendRow|listeners|isStatic|textWidth)$/;
+
 const common = {
+  mangleProps: inner,
   bundle: true,
   format: "esm",
   target: "es2022",

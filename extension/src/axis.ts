@@ -1,6 +1,6 @@
 /** The time axis that Schedule and Memory share: one column a wave. */
 
-import { s, text } from "./dom.js";
+import { END, MIDDLE, s, text } from "./dom.js";
 import { figures, ticks } from "./format.js";
 import type { ProgramView } from "./model.js";
 
@@ -46,9 +46,9 @@ export function scale(axis: Axis, y: number): SVGGElement {
   }
   for (const t of ticks(axis.total, 7)) {
     if (axis.x(t) > axis.right - 30) continue;
-    g.append(s("line", { x1: axis.x(t), x2: axis.x(t), y1: y, y2: y + 4, class: "rule strongline" }), text(axis.x(t), y + 17, figures(t), "dim", { "text-anchor": "middle" }));
+    g.append(s("line", { x1: axis.x(t), x2: axis.x(t), y1: y, y2: y + 4, class: "rule strongline" }), text(axis.x(t), y + 17, figures(t), "dim", MIDDLE));
   }
-  g.append(text(axis.right, y + 17, "µs", "dim", { "text-anchor": "end" }));
+  g.append(text(axis.right, y + 17, "µs", "dim", END));
   return g;
 }
 
@@ -58,7 +58,7 @@ export function waveColumns(axis: Axis, top: number, bottom: number, names: bool
   axis.waves.forEach((span, i) => {
     const w = span.end - span.x;
     g.append(s("rect", { x: span.x, y: top, width: Math.max(1, w), height: bottom - top, class: "sunk" }));
-    if (names && w > 16) g.append(text(span.x + w / 2, top + 14, w > 48 ? `wave ${i}` : w > 30 ? `w ${i}` : String(i), "strong", { "text-anchor": "middle" }));
+    if (names && w > 16) g.append(text(span.x + w / 2, top + 14, w > 48 ? `wave ${i}` : w > 30 ? `w ${i}` : String(i), "strong", MIDDLE));
   });
   return g;
 }

@@ -94,7 +94,7 @@ export function cellLines(store: Store, source: Source): Line[] {
   const texts = known === undefined ? [source.text] : known.split("\n");
   return texts.map((text, i) => {
     const number = known === undefined ? source.line : i + 1;
-    const nodes = store.view.nodes.filter((n) => n.source?.cell === source.cell && n.source.line === number).map((n) => n.id);
+    const nodes = store.nodes.filter((n) => n.source?.cell === source.cell && n.source.line === number).map((n) => n.id);
     const marked = number === source.line;
     const oneLine = source.end_line === source.line && known !== undefined;
     return {

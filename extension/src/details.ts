@@ -1,8 +1,8 @@
 /** The pane beside the picture: the facts of the selection, its WGSL and the user's line. */
 
 import { around, cellLines, codeBlock, wgslLines } from "./code.js";
-import { h, type Child } from "./dom.js";
-import { bytes, count, decimal, figures, flops, plural, shape, time } from "./format.js";
+import { asideOf, type Child, growOf, h, leadOf, listOf, noteOf } from "./dom.js";
+import { bytes, count, figures, flops, plural, shape, time } from "./format.js";
 import type { KernelView, NodeView } from "./model.js";
 import type { Store } from "./store.js";
 
@@ -16,7 +16,7 @@ export function kernelFacts(store: Store, kernel: KernelView): [string, Child][]
   const lanes = kernel.workgroup.reduce((a, b) => a * b, 1);
   const row = store.timings.rows.find((r) => r.kernel === kernel.id);
   const [low, high] = [row?.p5 ?? kernel.p5_us, row?.p95 ?? kernel.p95_us];
-  const spread = low !== null && high !== null ? `, ${decimal(low)}–${decimal(high)}` : "";
+  const spread = low !== null && high !== null ? `, ${time(low)}–${time(high)}` : "";
   const measured = store.median(kernel);
   return [
     ["tile", kernel.tile || "–"],
@@ -24,11 +24,12 @@ export function kernelFacts(store: Store, kernel: KernelView): [string, Child][]
     ["workgroup memory", `${bytes(kernel.workgroup_bytes)} of ${bytes(kernel.workgroup_limit)}`],
     ["work", `${flops(kernel.flops)}, ${figures(moved ? kernel.flops / moved : 0)} flop/B`],
     ["reads · writes", `${bytes(kernel.reads)} · ${bytes(kernel.writes)}`],
+    ["registers, assumed", String(kernel.registers)],
     ["unfused it would move", bytes(kernel.unfused)],
     measured !== null
       ? ["median, p5–p95", h("b", {}, `${time(measured)}${spread}`)]
       : ["predicted, not measured", kernel.predicted_us === null ? "–" : time(kernel.predicted_us)],
-    ["limited by", h("b", {}, kernel.limited_by || "–")],
+    ...(kernel.limited_by ? [["limited by", h("b", {}, kernel.limited_by)] as [string, Child]] : []),
     ["reads", kernel.inputs.map((t) => t.label).join(", ") || "nothing"],
     ["writes", kernel.outputs.map((t) => t.label).join(", ") + (kernel.in_place.length ? ", in place" : "")],
   ];
@@ -53,7 +54,7 @@ export function selectionTitle(store: Store): HTMLElement {
     return h("h3", {}, h("b", {}, node?.label ?? ""), ` ${what}`);
   }
   const line = node?.source ? ` · line ${node.source.line}` : "";
-  return h("h3", {}, h("b", {}, kernel.id), ` ${kernel.label}`, h("span", { class: "aside" }, `${kernel.phase}${line}`));
+  return h("h3", {}, h("b", {}, kernel.id), ` ${kernel.label}`, asideOf(`${kernel.phase}${line}`));
 }
 
 /** What to read first when nothing is chosen. */
@@ -61,19 +62,16 @@ function overview(store: Store): Child[] {
   const { kernels } = store.view;
   const slowest = [...kernels].sort((a, b) => (store.median(b) ?? b.predicted_us ?? 0) - (store.median(a) ?? a.predicted_us ?? 0));
   return [
-    h("h3", {}, "Choose a kernel", h("span", { class: "aside" }, "click, or arrow keys")),
-    h("p", { class: "lead" }, "A box is one launch; the pills in it are the nodes that it computes without writing them to memory."),
+    h("h3", {}, "Choose a kernel", asideOf("click, or arrow keys")),
+    leadOf("A box is one launch; the pills in it are the nodes that it computes without writing them to memory."),
     h("h4", {}, "The slowest launches"),
-    h(
-      "div",
-      { class: "list" },
-      slowest.slice(0, 5).map((k) =>
+    listOf(slowest.slice(0, 5).map((k) =>
         h(
           "button",
           { class: "row", onclick: () => store.select(k.id) },
           h("span", { class: `chip ${k.kind} ${k.phase}`, "aria-hidden": "true" }),
           h("b", {}, k.id),
-          h("span", { class: "grow" }, k.label),
+          growOf(k.label),
           h("span", {}, time(store.median(k) ?? k.predicted_us)),
         ),
       ),
@@ -123,8 +121,8 @@ function wgslSection(store: Store, kernel: KernelView): HTMLElement {
       "h4",
       {},
       "WGSL",
-      h("span", { class: "note" }, range),
-      h("span", { class: "aside" }, copyButton(() => store.view.modules[kernel.wgsl] ?? ""), linkButton("open in Kernels ↵", () => store.show("kernels"))),
+      noteOf(range),
+      asideOf(copyButton(() => store.view.modules[kernel.wgsl] ?? ""), linkButton("open in Kernels ↵", () => store.show("kernels"))),
     ),
     codeBlock(store, some, "wgsl", `WGSL of ${kernel.id}`),
   );

@@ -38,6 +38,29 @@ export function s<K extends keyof SVGElementTagNameMap>(
   return fill(document.createElementNS(SVG, tag), attributes, children);
 }
 
+/** The elements that every view repeats, by their class. */
+function classed<K extends keyof HTMLElementTagNameMap>(tag: K, cls: string): (...children: Child[]) => HTMLElementTagNameMap[K] {
+  return (...children) => h(tag, { class: cls }, ...children);
+}
+
+export const asideOf = classed("span", "aside");
+export const noteOf = classed("span", "note");
+export const dimOf = classed("span", "dim");
+export const growOf = classed("span", "grow");
+export const listOf = classed("div", "list");
+export const leadOf = classed("p", "lead");
+
+export const MIDDLE = { "text-anchor": "middle" };
+export const END = { "text-anchor": "end" };
+
+/** What makes a mark a button for the mouse, the keyboard and a reader. */
+export function pressable(label: string, action: () => void): Attributes {
+  const onkeydown = (e: KeyboardEvent): void => {
+    if (e.key === "Enter") action();
+  };
+  return { role: "button", tabindex: 0, "aria-label": label, onclick: action, onkeydown };
+}
+
 export function text(x: number, y: number, label: string, cls = "", attributes: Attributes = {}): SVGTextElement {
   return s("text", { x, y, class: cls, ...attributes }, label);
 }
@@ -58,7 +81,7 @@ export function clip(label: string, width: number, size = 12): string {
 
 /** Text on a plate of the panel's colour, so that it never stands on a pattern. */
 export function plate(x: number, y: number, label: string, cls = "", anchor: "start" | "middle" | "end" = "start"): SVGGElement {
-  const w = textWidth(label, 12) + 6;
+  const w = textWidth(label, 11) + 8;
   const left = anchor === "start" ? x - 3 : anchor === "end" ? x - w + 3 : x - w / 2;
   return s("g", {}, s("rect", { x: left, y: y - 12, width: w, height: 16, class: "plate" }), text(x, y, label, cls, { "text-anchor": anchor }));
 }

@@ -1,6 +1,6 @@
 /** The graph: boxes and lines where Python put them, one selection, pan and zoom, arrow keys along the edges. */
 
-import { clip, h, plate, roundedPath, s, text, textWidth } from "./dom.js";
+import { asideOf, clip, dimOf, h, MIDDLE, plate, roundedPath, s, text, textWidth } from "./dom.js";
 import { details } from "./details.js";
 import { decimal, plural, shape, time } from "./format.js";
 import type { BoxView, Grouping, Kind, Phase, Picture, WireView } from "./model.js";
@@ -61,7 +61,7 @@ export class GraphTab {
   private svg!: SVGSVGElement;
   private layer!: SVGGElement;
   private pane: HTMLElement;
-  private readonly info = h("span", { class: "aside" });
+  private readonly info = asideOf();
   private readonly groups = h("div", { class: "seg", role: "group", "aria-label": "group by" });
   private scale = 1;
   private offset: [number, number] = [0, 0];
@@ -73,7 +73,7 @@ export class GraphTab {
     private readonly store: Store,
     search: HTMLElement,
   ) {
-    const toolbar = h("div", { class: "toolbar" }, h("span", { class: "dim" }, "group by"), this.groups, search, this.info);
+    const toolbar = h("div", { class: "toolbar" }, dimOf("group by"), this.groups, search, this.info);
     this.pane = details(store);
     this.el = h("div", { class: "split" }, h("div", { class: "main" }, toolbar, this.stage, this.legendRow), this.pane);
     this.draw();
@@ -138,7 +138,7 @@ export class GraphTab {
 
   private fill(picture: Picture): void {
     picture.columns.forEach(([label, x, w], i) => {
-      this.layer.append(s("line", { x1: x, x2: x + w, y1: 2, y2: 2, class: "rule" }), text(x + w / 2, 20, label || "program", "dim", { "text-anchor": "middle" }));
+      this.layer.append(s("line", { x1: x, x2: x + w, y1: 2, y2: 2, class: "rule" }), text(x + w / 2, 20, label || "program", "dim", MIDDLE));
       const next = picture.columns[i + 1];
       if (next) this.layer.append(s("line", { x1: next[1] - 9, x2: next[1] - 9, y1: 2, y2: picture.height, class: "dots" }));
     });
@@ -168,7 +168,7 @@ export class GraphTab {
     const g = s("g", { class: `port ${box.role}`, "data-sel": `n${box.ref}`, "data-n": box.ref, transform: `translate(${box.x} ${box.y})` });
     this.name(g, `${box.title}, ${box.role}, ${node ? shape(node.shape) : ""} ${node?.dtype ?? ""}`);
     if (box.role === "output") {
-      g.append(text(box.w / 2, 13, box.title, "strong", { "text-anchor": "middle" }));
+      g.append(text(box.w / 2, 13, box.title, "strong", MIDDLE));
       return g;
     }
     const radius = box.role === "feed" ? box.h / 2 : box.role === "node" ? 3 : 0;
@@ -195,8 +195,7 @@ export class GraphTab {
       s("path", { d: `M0 23V4a4 4 0 0 1 4-4H${box.w - 4}a4 4 0 0 1 4 4V23z`, class: "head" }),
       s("rect", { width: box.w, height: box.h, rx: 4, class: "edge" }),
     );
-    const duration = kernel && isKernel ? decimal(this.store.median(kernel) ?? kernel.predicted_us ?? 0) : "";
-    const right = isKernel ? `${duration} µs` : "";
+    const right = kernel && isKernel ? time(this.store.median(kernel) ?? kernel.predicted_us) : "";
     const room = box.w - 26 - textWidth(box.title) - textWidth(right);
     g.append(text(8, 16, box.title, "strong"));
     if (room > textWidth(box.subtitle) || !isKernel) g.append(text(14 + textWidth(box.title), 16, clip(box.subtitle, room), "dim"));
@@ -219,7 +218,7 @@ export class GraphTab {
       g.append(kindRect(this.prefix, kernel.kind, kernel.phase, item.x, item.y, item.w, item.h), plate(item.x + 8, item.y + 16, clip(item.text, item.w - 62)));
       const t = this.store.median(kernel) ?? kernel.predicted_us;
       if (t !== null) g.append(plate(item.x + item.w - 7, item.y + 16, decimal(t), "", "end"));
-    } else g.append(s("rect", { ...rect, class: "pill" }), text(item.x + item.w / 2, item.y + item.h / 2 + 4, item.text, "", { "text-anchor": "middle" }));
+    } else g.append(s("rect", { ...rect, class: "pill" }), text(item.x + item.w / 2, item.y + item.h / 2 + 4, item.text, "", MIDDLE));
     return g;
   }
 
@@ -250,7 +249,7 @@ export class GraphTab {
       const kernel = this.store.kernel(label.dataset.time);
       const median = kernel ? this.store.median(kernel) : null;
       if (median === null) continue;
-      label.textContent = `${decimal(median)} µs`;
+      label.textContent = time(median);
       label.setAttribute("class", "time");
     }
   }
@@ -271,7 +270,8 @@ export class GraphTab {
     }
     for (const path of this.layer.querySelectorAll<SVGPathElement>("[data-from]"))
       path.classList.toggle("lit", !!kernel && (path.dataset.from === kernel || path.dataset.to === kernel));
-    const { nodes, kernels } = store.view;
+    const { nodes } = store;
+    const { kernels } = store.view;
     const matches = found.size ? `${plural(found.size, "match")}`.replace("matchs", "matches") + "   " : "";
     this.info.textContent = `${matches}${plural(nodes.length, "node")} in ${plural(kernels.length, "kernel")}   ${Math.round(this.scale * 100)} %`;
   }

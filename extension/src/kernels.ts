@@ -2,7 +2,7 @@
 
 import { codeBlock, wgslLines } from "./code.js";
 import { cellSection, copyButton, facts, kernelFacts } from "./details.js";
-import { h } from "./dom.js";
+import { asideOf, dimOf, growOf, h, noteOf } from "./dom.js";
 import { count, shape, time } from "./format.js";
 import type { KernelView } from "./model.js";
 import type { Store, Topic } from "./store.js";
@@ -46,11 +46,11 @@ export class KernelsTab {
         { class: "row", role: "option", "aria-selected": String(k === chosen), onclick: () => store.select(k.id) },
         h("span", { class: `chip ${k.kind} ${k.phase}`, "aria-hidden": "true" }),
         h("b", {}, k.id),
-        h("span", { class: "grow" }, k.label, h("span", { class: "track", "aria-hidden": "true" }, bar)),
+        growOf(k.label, h("span", { class: "track", "aria-hidden": "true" }, bar)),
         h("span", {}, t === null ? "" : time(t)),
       );
     });
-    return h("section", { class: "list scroll", role: "listbox", "aria-label": "kernels in launch order" }, h("h3", {}, "Kernels", h("span", { class: "aside" }, "in launch order")), rows);
+    return h("section", { class: "list scroll", role: "listbox", "aria-label": "kernels in launch order" }, h("h3", {}, "Kernels", asideOf("in launch order")), rows);
   }
 
   private source(kernel: KernelView): HTMLElement {
@@ -65,8 +65,8 @@ export class KernelsTab {
         {},
         h("b", {}, kernel.id),
         " WGSL",
-        h("span", { class: "note" }, `${count(lines.length)} lines${sharing > 1 ? `, shared by ${sharing} kernels` : ""}`),
-        h("span", { class: "aside" }, copyButton(() => module)),
+        noteOf(`${count(lines.length)} lines${sharing > 1 ? `, shared by ${sharing} kernels` : ""}`),
+        asideOf(copyButton(() => module)),
       ),
       codeBlock(this.store, lines, "wgsl", `WGSL of ${kernel.id}`),
     );
@@ -85,15 +85,15 @@ export class KernelsTab {
           { class: "row", "data-n": id, "aria-pressed": String(chosen === `n${id}`), onclick: () => store.select(`n${id}`) },
           h("b", {}, n.label),
           h("span", { class: "grow dim" }, `${shape(n.shape)} ${n.dtype}`),
-          h("span", { class: "dim" }, n.source ? `line ${n.source.line}` : ""),
+          dimOf(n.source ? `line ${n.source.line}` : ""),
         )
       );
     });
     return h(
       "aside",
       { class: "pane", "aria-label": "What this kernel computes" },
-      h("section", {}, h("h3", {}, kernel.label, h("span", { class: "aside" }, kernel.phase)), facts(kernelFacts(store, kernel))),
-      h("section", {}, h("h4", {}, "Nodes", h("span", { class: "note" }, `${kernel.nodes.length} in this launch`)), h("div", { class: "list nodes" }, nodes)),
+      h("section", {}, h("h3", {}, kernel.label, asideOf(kernel.phase)), facts(kernelFacts(store, kernel))),
+      h("section", {}, h("h4", {}, "Nodes", noteOf(`${kernel.nodes.length} in this launch`)), h("div", { class: "list nodes" }, nodes)),
       node?.source ? cellSection(store, node, true) : null,
     );
   }

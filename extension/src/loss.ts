@@ -1,6 +1,6 @@
 /** The loss: thin samples, thick smoothed line, other runs dashed and named at their ends; drawn live. */
 
-import { h, plate, s, text } from "./dom.js";
+import { asideOf, dimOf, END, growOf, h, listOf, MIDDLE, plate, s, text } from "./dom.js";
 import { count, figures, ticks } from "./format.js";
 import type { RunView } from "./model.js";
 import type { Store, Topic } from "./store.js";
@@ -45,7 +45,7 @@ export class LossTab {
       this.el.replaceChildren(h("div", { class: "empty" }, h("b", {}, "No run yet."), h("p", {}, "Train it to see its loss here:"), h("code", { class: "big" }, `%%meganeura train ${name} --loss loss --steps 400 --optimizer adamw --lr 3e-3`)));
       return;
     }
-    const title = h("h3", {}, "Loss", h("span", { class: "aside" }, "thin: samples; thick: smoothed 0.88   ", h("button", { class: "link", onclick: () => ((this.log = !this.log), this.draw()) }, this.log ? "linear (l)" : "log (l)")));
+    const title = h("h3", {}, "Loss", asideOf("thin: samples; thick: smoothed 0.88   ", h("button", { class: "link", onclick: () => ((this.log = !this.log), this.draw()) }, this.log ? "linear (l)" : "log (l)")));
     const main = h("div", { class: "main pad scroll" }, title, this.chart(runs, runs.map((r) => r.points), 380, this.log, "loss"));
     const latest = runs[runs.length - 1];
     for (const curve of Object.keys(latest?.curves ?? {}))
@@ -60,11 +60,11 @@ export class LossTab {
     const values = series.flat().map(([, y]) => y).filter((y) => Number.isFinite(y) && (!log || y > 0));
     const x = (step: number): number => left + (step / steps) * (right - left);
     if (!values.length) {
-      svg.append(s("line", { x1: left, x2: right, y1: bottom, y2: bottom, class: "rule strongline" }), text((left + right) / 2, height / 2, "waiting for the first sample", "dim", { "text-anchor": "middle" }));
+      svg.append(s("line", { x1: left, x2: right, y1: bottom, y2: bottom, class: "rule strongline" }), text((left + right) / 2, height / 2, "waiting for the first sample", "dim", MIDDLE));
       return svg;
     }
     const y = grid(svg, values, log, left, right, bottom);
-    for (const t of ticks(steps, 5)) svg.append(text(x(t), bottom + 18, count(t), "dim", { "text-anchor": "middle" }));
+    for (const t of ticks(steps, 5)) svg.append(text(x(t), bottom + 18, count(t), "dim", MIDDLE));
     svg.append(text(width - 60, bottom + 18, "step", "dim"));
     series.forEach((points, i) => {
       const run = runs[i];
@@ -88,11 +88,11 @@ export class LossTab {
         "div",
         { class: "row tall" },
         h("span", { class: i === 0 ? "stroke heavy" : "stroke dashed", "aria-hidden": "true" }),
-        h("span", { class: "grow" }, h("b", {}, r.name), ` ${r.detail}`, h("br"), h("span", { class: "dim" }, `${r.status}, step ${count(r.step)} of ${count(r.steps)}${r.rate ? `, ${count(Math.round(r.rate))} steps/s` : ""}`)),
+        growOf(h("b", {}, r.name), ` ${r.detail}`, h("br"), dimOf(`${r.status}, step ${count(r.step)} of ${count(r.steps)}${r.rate ? `, ${count(Math.round(r.rate))} steps/s` : ""}`)),
         h("b", {}, last ? figures(last[1]) : "–"),
       );
     });
-    return h("aside", { class: "pane", "aria-label": "Runs" }, h("section", {}, h("h3", {}, "Runs", h("span", { class: "aside" }, "last loss")), h("div", { class: "list" }, rows)));
+    return h("aside", { class: "pane", "aria-label": "Runs" }, h("section", {}, h("h3", {}, "Runs", asideOf("last loss")), listOf(rows)));
   }
 }
 
@@ -115,14 +115,14 @@ function grid(svg: SVGSVGElement, values: number[], log: boolean, left: number, 
       for (const m of b - a > 2.5 ? [1] : [1, 2, 5]) {
         const v = m * 10 ** p;
         if (Math.log10(v) < a || Math.log10(v) > b) continue;
-        svg.append(s("line", { x1: left, x2: right, y1: y(v), y2: y(v), class: "rule" }), text(left - 8, y(v) + 4, String(Number(v.toPrecision(1))), "dim", { "text-anchor": "end" }));
+        svg.append(s("line", { x1: left, x2: right, y1: y(v), y2: y(v), class: "rule" }), text(left - 8, y(v) + 4, String(Number(v.toPrecision(1))), "dim", END));
       }
     svg.append(s("line", { x1: left, x2: right, y1: bottom, y2: bottom, class: "rule strongline" }));
     return y;
   }
   const floor = low >= 0 && low < high / 2 ? 0 : low;
   const y = (v: number): number => bottom - ((v - floor) / Math.max(high - floor, 1e-9)) * (bottom - top);
-  for (const t of ticks(high - floor, 4)) svg.append(s("line", { x1: left, x2: right, y1: y(floor + t), y2: y(floor + t), class: "rule" }), text(left - 8, y(floor + t) + 4, figures(floor + t), "dim", { "text-anchor": "end" }));
+  for (const t of ticks(high - floor, 4)) svg.append(s("line", { x1: left, x2: right, y1: y(floor + t), y2: y(floor + t), class: "rule" }), text(left - 8, y(floor + t) + 4, figures(floor + t), "dim", END));
   return y;
 }
 

@@ -2,7 +2,7 @@
 
 import { makeAxis, scale, waveColumns, type Axis } from "./axis.js";
 import { facts } from "./details.js";
-import { clip, h, plate, s, text, textWidth } from "./dom.js";
+import { asideOf, clip, h, leadOf, listOf, noteOf, plate, pressable, s, text, textWidth } from "./dom.js";
 import { bytes, plural } from "./format.js";
 import { kindRect, newPrefix, patterns } from "./graph.js";
 import type { Placement } from "./model.js";
@@ -25,10 +25,10 @@ export class MemoryTab {
   private draw(): void {
     const { memory } = this.store.view;
     const note = `peak ${bytes(memory.peak)}; the plan holds ${bytes(memory.planned)} in ${plural(memory.buffers.length, "buffer")}; without alias ${bytes(memory.unaliased)}`;
-    const main = h("div", { class: "main pad scroll" }, h("h3", {}, "Memory", h("span", { class: "note" }, note)));
+    const main = h("div", { class: "main pad scroll" }, h("h3", {}, "Memory", noteOf(note)));
     if (memory.placements.length) main.append(this.chart());
-    else main.append(h("p", { class: "lead" }, "No tensor needs a buffer of its own between launches."));
-    main.append(h("p", { class: "lead" }, "Each row is one buffer; a block is a tensor from the launch that writes it to the last that reads it, in its writer's colours."));
+    else main.append(leadOf("No tensor needs a buffer of its own between launches."));
+    main.append(leadOf("Each row is one buffer; a block is a tensor from the launch that writes it to the last that reads it, in its writer's colours."));
     this.el.replaceChildren(main, this.side());
   }
 
@@ -93,7 +93,7 @@ export class MemoryTab {
     const chosen = store.selection === `n${p.node}` || (store.selection !== "" && !store.selection.startsWith("n") && kernel?.id === store.selection);
     const g = s(
       "g",
-      { class: "bar-mark", role: "button", tabindex: 0, "aria-label": label, onclick: () => store.select(`n${p.node}`), onkeydown: (e: KeyboardEvent) => e.key === "Enter" && store.select(`n${p.node}`) },
+      { class: "bar-mark", ...pressable(label, () => store.select(`n${p.node}`)) },
       kindRect(prefix, kernel?.kind ?? "other", kernel?.phase ?? "forward", x, y, end - x, tall, 0),
       s("title", {}, label),
     );
@@ -117,12 +117,12 @@ export class MemoryTab {
         ["without alias", bytes(memory.unaliased)],
         ["saved by aliasing", `${saved} %`],
       ])),
-      h("section", {}, h("h3", {}, "Held for the whole run", h("span", { class: "aside" }, bytes(memory.resident))), facts(held.map(([label, size]) => [label, bytes(size)]))),
+      h("section", {}, h("h3", {}, "Held for the whole run", asideOf(bytes(memory.resident))), facts(held.map(([label, size]) => [label, bytes(size)]))),
       h(
         "section",
         {},
         h("h3", {}, "The largest tensors"),
-        h("div", { class: "list" }, owners.map((p) =>
+        listOf(owners.map((p) =>
           h("button", { class: "row", "aria-pressed": String(this.store.selection === `n${p.node}`), onclick: () => this.store.select(`n${p.node}`) }, h("b", {}, p.label), h("span", { class: "grow dim" }, `b${p.buffer}`), h("span", {}, bytes(p.bytes))),
         )),
       ),

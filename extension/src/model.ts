@@ -42,11 +42,9 @@ export interface Source {
   text: string;
 }
 
-/** A node of the lowered graph; its id is its index. */
-export interface NodeView {
+/** A node of the lowered graph as it is sent; its id is its index. */
+export interface SentNode {
   id: number;
-  /** The same across recompiles as long as the user's code is. */
-  key: string;
   op: string;
   label: string;
   name: string | null;
@@ -58,8 +56,18 @@ export interface NodeView {
   composite: string;
   phase: Phase;
   leaf: "input" | "parameter" | "state" | "constant" | null;
+  /** A view or a number: not drawn as an operation of its own. */
+  hidden: boolean;
   inputs: number[];
   kernel: string | null;
+  /** Index into `sources`. */
+  source: number | null;
+}
+
+/** A node as the views use it. */
+export interface NodeView extends Omit<SentNode, "source"> {
+  /** The same across recompiles as long as the user's code is. */
+  key: string;
   source: Source | null;
 }
 
@@ -79,6 +87,8 @@ export interface KernelView {
   inputs: TensorRef[];
   outputs: TensorRef[];
   tile: string;
+  /** 32-bit registers an invocation is assumed to need. */
+  registers: number;
   grid: number[];
   workgroup: number[];
   workgroup_bytes: number;
@@ -179,7 +189,25 @@ export interface Rule {
   name: string;
   equation: string;
   english: string;
+  /** Matches, and those of them that the cost chose. */
   count: number;
+  applied: number;
+  saved: string;
+  /** Lines of the user on which it matched. */
+  lines: string[];
+}
+
+export interface EClass {
+  id: number;
+  shape: number[];
+  name: string | null;
+  enodes: { op: string; children: number[]; cost: number; extracted: boolean; rule: string | null }[];
+}
+
+export interface EGraph {
+  classes: EClass[];
+  total_classes: number;
+  total_enodes: number;
 }
 
 export interface PassView {
@@ -199,6 +227,8 @@ export interface PassView {
   picture: PassPicture | null;
   columns: string[];
   rows: string[][];
+  /** The classes in which a rule found a second form, of a pass that rewrites. */
+  egraph: EGraph | null;
   sentence: Sentence;
 }
 
@@ -275,7 +305,8 @@ export interface ProgramView {
   version: 1;
   header: Header;
   toggles: Toggle[];
-  nodes: NodeView[];
+  nodes: SentNode[];
+  sources: Source[];
   kernels: KernelView[];
   modules: string[];
   pictures: Partial<Record<Grouping, Picture>>;

@@ -15,7 +15,7 @@ function isTab(value: unknown): value is Tab {
 export function problem(view: unknown): string | null {
   if (typeof view !== "object" || view === null || !("version" in view)) return "This output carries no program view.";
   if ((view as ProgramView).version !== 1) return `This drawing has version ${String(view.version)}; this extension reads version 1. Run the cell again, or update meganeura.`;
-  const parts = ["header", "nodes", "kernels", "pictures", "schedule", "memory", "timings", "sentences"];
+  const parts = ["header", "nodes", "sources", "kernels", "pictures", "schedule", "memory", "timings", "sentences"];
   const missing = parts.filter((part) => !(part in view));
   return missing.length ? `This drawing is damaged: ${missing.join(", ")} missing in ${MIME}. Run the cell again.` : null;
 }

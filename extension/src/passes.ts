@@ -1,9 +1,9 @@
 /** The passes: a slider through time, before beside after on one set of places, and the rules that matched. */
 
-import { clip, h, roundedPath, s, text } from "./dom.js";
+import { asideOf, clip, dimOf, END, growOf, h, leadOf, MIDDLE, noteOf, roundedPath, s, text } from "./dom.js";
 import { newPrefix, patterns } from "./graph.js";
-import { decimal, plural } from "./format.js";
-import type { PassNode, PassPicture, PassView } from "./model.js";
+import { decimal, figures, plural, shape } from "./format.js";
+import type { EGraph, PassNode, PassPicture, PassView } from "./model.js";
 import type { Store, Topic } from "./store.js";
 
 const GLYPHS: Record<string, string> = { added: "+", removed: "−", changed: "~" };
@@ -73,7 +73,7 @@ export class PassesTab {
           },
           h("span", {}, p.name),
           h("span", { class: "knob" }, String(i + 1)),
-          h("span", { class: "dim" }, h("span", {}, `${decimal(p.ms)} ms`), h("span", {}, p.mark)),
+          dimOf(h("span", {}, `${decimal(p.ms)} ms`), h("span", {}, p.mark)),
         ),
       ),
     );
@@ -84,7 +84,7 @@ export class PassesTab {
       "div",
       { class: "headline" },
       h("b", {}, `${this.store.pass + 1}  ${pass.name}`),
-      h("span", { class: "grow" }, pass.summary),
+      growOf(pass.summary),
       h("span", { class: "dim keys" }, "[ and ] step   space plays   D shows only what changed"),
     );
   }
@@ -97,7 +97,7 @@ export class PassesTab {
     } else if (pass.rows.length) {
       pane.append(h("section", { class: "scroll" }, h("h3", {}, "What it decided"), table(pass.columns, pass.rows)));
     } else {
-      pane.append(h("section", {}, h("h3", {}, `${pass.name} found nothing to do`), h("p", { class: "lead" }, "The graph went through unchanged.")));
+      pane.append(h("section", {}, h("h3", {}, `${pass.name} found nothing to do`), leadOf("The graph went through unchanged.")));
     }
     return pane;
   }
@@ -109,7 +109,6 @@ export class PassesTab {
     const svg = s("svg", {
       viewBox: `0 0 ${picture.width} ${picture.height}`,
       width: picture.width,
-      height: picture.height,
       role: "img",
       "aria-label": `${side} ${pass.name}: ${plural(shown, "node")}`,
     }, patterns(prefix));
@@ -120,7 +119,7 @@ export class PassesTab {
       svg.append(s("path", { d: roundedPath(wire.points), class: `wire ${state}`, "marker-end": `url(#${prefix}arrow)` }));
     }
     for (const node of picture.nodes) if (node[side] && !(this.onlyChanged && node.state === "same")) svg.append(this.node(node));
-    return h("section", { class: "scroll" }, h("h3", {}, side, h("span", { class: "aside" }, `${picture.shown ? `${picture.shown}, ` : ""}${shown} of ${total ?? shown}`)), svg);
+    return h("section", { class: "scroll" }, h("h3", {}, side, asideOf(`${picture.shown ? `${picture.shown}, ` : ""}${shown} of ${total ?? shown}`)), svg);
   }
 
   private node(node: PassNode): SVGGElement {
@@ -129,11 +128,11 @@ export class PassesTab {
       { class: `pass-node ${node.state}`, transform: `translate(${node.x} ${node.y})`, role: "img", "aria-label": `${node.label}, ${node.shape}, ${node.state}` },
       s("rect", { width: node.w, height: node.h, rx: 3 }),
       text(10, 18, clip(node.label, node.w - 70, 13), "label"),
-      text(node.w - 8, 18, node.shape, "dim", { "text-anchor": "end" }),
+      text(node.w - 8, 18, node.shape, "dim", END),
       node.source ? s("title", {}, this.store.place(node.source)) : null,
     );
     const glyph = GLYPHS[node.state];
-    if (glyph) g.append(s("circle", { cx: node.w, cy: 0, r: 8, class: "knob" }), text(node.w, 4, glyph, "glyph", { "text-anchor": "middle" }));
+    if (glyph) g.append(s("circle", { cx: node.w, cy: 0, r: 8, class: "knob" }), text(node.w, 4, glyph, "glyph", MIDDLE));
     return g;
   }
 }
@@ -141,6 +140,29 @@ export class PassesTab {
 function legend(): HTMLElement {
   const mark = (state: string): HTMLElement => h("span", {}, h("span", { class: `swatch ${state}` }, GLYPHS[state] ?? ""), state);
   return h("div", { class: "legend row" }, mark("added"), mark("removed"), mark("changed"), h("span", { class: "dim grow" }, "kinds are grey here: colour means change"));
+}
+
+/** The classes in which a rule found a second form; a letter in a chip is the class it reads. */
+function egraph(graph: EGraph): HTMLElement {
+  const letter = new Map(graph.classes.map((c, i) => [c.id, String.fromCharCode(65 + (i % 26)) + (i >= 26 ? Math.floor(i / 26) : "")]));
+  return h(
+    "section",
+    {},
+    h("h3", {}, "The e-graph, after saturation", asideOf(`${graph.classes.length} of ${graph.total_classes} classes, ${graph.total_enodes} e-nodes`)),
+    leadOf("A dashed box is a class: every node in it computes the same value. Filled nodes were extracted; a letter is another class."),
+    h(
+      "div",
+      { class: "egraph" },
+      graph.classes.slice(0, 40).map((c) =>
+        h(
+          "div",
+          { class: "eclass" },
+          h("span", {}, h("b", {}, letter.get(c.id) ?? ""), ` ${c.name ?? ""}`, noteOf(`  ${shape(c.shape)}`)),
+          c.enodes.map((e) => h("span", { class: e.extracted ? "enode taken" : "enode", title: `cost ${figures(e.cost)}${e.rule ? `, by ${e.rule}` : ""}` }, [e.op, ...e.children.map((k) => letter.get(k) ?? "·")].join(" "))),
+        ),
+      ),
+    ),
+  );
 }
 
 function rules(pass: PassView): HTMLElement {
@@ -151,22 +173,24 @@ function rules(pass: PassView): HTMLElement {
       h(
         "section",
         {},
-        h("h3", {}, "Rules that matched", h("span", { class: "aside" }, `${plural(pass.rules.length, "rule")}, ${matches} match${matches === 1 ? "" : "es"}, ${decimal(pass.ms)} ms`)),
+        h("h3", {}, "Rules that matched", asideOf(`${plural(pass.rules.length, "rule")}, ${matches} match${matches === 1 ? "" : "es"}, ${decimal(pass.ms)} ms`)),
         pass.rules.map((rule) =>
           h(
             "div",
             { class: "rulebox", tabindex: 0, "aria-label": `${rule.name}: ${rule.english}` },
             h("code", {}, rule.equation),
-            h("span", { class: "aside" }, `${rule.count} match${rule.count === 1 ? "" : "es"}`),
+            asideOf(`${rule.count} match${rule.count === 1 ? "" : "es"}`),
             h("p", {}, rule.english),
+            asideOf(rule.applied ? rule.saved || "taken" : "not taken: costs more"),
           ),
         ),
       ),
     );
   }
+  if (pass.egraph?.classes.length) pane.append(egraph(pass.egraph));
   if (pass.picture && pass.rows.length) pane.append(h("section", {}, h("h3", {}, "What it noted"), table(pass.columns, pass.rows)));
   if (!pane.childElementCount) {
-    pane.append(h("section", {}, h("h3", {}, pass.name), h("p", { class: "lead" }, pass.summary)));
+    pane.append(h("section", {}, h("h3", {}, pass.name), leadOf(pass.summary)));
   }
   return pane;
 }

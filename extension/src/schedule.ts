@@ -1,7 +1,7 @@
 /** The schedule: launches on a time axis, waves and the barriers between them, and what the selected launch waited for. */
 
 import { makeAxis, scale, waveColumns, type Axis } from "./axis.js";
-import { h, plate, s, text, textWidth } from "./dom.js";
+import { asideOf, dimOf, growOf, h, leadOf, listOf, noteOf, plate, pressable, s, text, textWidth } from "./dom.js";
 import { decimal, plural, time } from "./format.js";
 import { kindRect, newPrefix, patterns } from "./graph.js";
 import type { KernelView, Launch } from "./model.js";
@@ -30,7 +30,7 @@ export class ScheduleTab {
     }
     const measured = launches.every((l) => l.measured);
     const known = measured ? "measured" : launches.every((l) => l.duration_us !== null) ? "modelled, not measured" : "not measured";
-    const title = h("h3", {}, "Launches", h("span", { class: "note" }, `${plural(launches.length, "launch")} in ${plural(waves.length, "wave")}, ${plural(waves.length - 1, "barrier")}, ${known}`.replace("launchs", "launches")));
+    const title = h("h3", {}, "Launches", noteOf(`${plural(launches.length, "launch")} in ${plural(waves.length, "wave")}, ${plural(waves.length - 1, "barrier")}, ${known}`.replace("launchs", "launches")));
     const main = h("div", { class: "main pad scroll" }, title, this.chart(), this.waits(), this.order());
     this.el.replaceChildren(main, this.waveList());
   }
@@ -68,7 +68,7 @@ export class ScheduleTab {
     const label = `launch ${index}, ${kernel.id}, ${kernel.label}, wave ${launch.wave}, ${time(launch.duration_us)}`;
     const g = s(
       "g",
-      { class: launch.measured ? "bar-mark" : "bar-mark hollow", role: "button", tabindex: 0, "aria-label": label, onclick: () => store.select(kernel.id), onkeydown: (e: KeyboardEvent) => e.key === "Enter" && store.select(kernel.id) },
+      { class: launch.measured ? "bar-mark" : "bar-mark hollow", ...pressable(label, () => store.select(kernel.id)) },
       kindRect(prefix, kernel.kind, kernel.phase, x, y, w, 28),
       s("title", {}, label),
     );
@@ -92,7 +92,7 @@ export class ScheduleTab {
     const [launch] = found;
     const [x] = this.span(axis, launch);
     const y = 28 + launch.slot * ROW + 14;
-    return launch.waits_for.flatMap((i) => {
+    return this.latest(launch).flatMap((i) => {
       const other = this.store.view.schedule.launches[i];
       if (!other) return [];
       const [, end] = this.span(axis, other);
@@ -103,21 +103,38 @@ export class ScheduleTab {
     });
   }
 
+  /** Those it waited for longest: arrows from all the others would only cross the bars. */
+  private latest(launch: Launch): number[] {
+    const { launches } = this.store.view.schedule;
+    const end = (i: number): number => (launches[i]?.start_us ?? launches[i]?.wave ?? 0) + (launches[i]?.duration_us ?? 0);
+    const last = Math.max(...launch.waits_for.map(end));
+    return launch.waits_for.filter((i) => end(i) >= last - 1e-9);
+  }
+
+  /** What a launch waits for another for: a tensor it reads, or a reader of what it overwrites. */
+  private reason(launch: Launch, other: Launch | undefined): string {
+    const [kernel, from] = [this.store.kernel(launch.kernel), this.store.kernel(other?.kernel)];
+    if (!kernel || !from) return "another launch";
+    const reads = new Set(kernel.inputs.map((t) => t.node));
+    const made = from.outputs.filter((t) => reads.has(t.node)).map((t) => t.label);
+    if (made.length) return `${made.join(", ")} from ${from.id}`;
+    const needed = from.inputs.filter((t) => kernel.in_place.includes(t.label)).map((t) => t.label);
+    return `${from.id}${needed.length ? `, which reads the old ${needed.join(", ")}` : ""}`;
+  }
+
   private waits(): HTMLElement {
     const found = this.chosenLaunch();
-    if (!found) return h("p", { class: "lead" }, "Choose a launch to see what it waited for. A grey column is a wave: its launches may run together; hatching is the barrier before the next.");
+    if (!found) return leadOf("Choose a launch to see what it waited for. A grey column is a wave: its launches may run together; hatching is the barrier before the next.");
     const [launch, at] = found;
-    if (!launch.waits_for.length) return h("p", { class: "lead" }, h("b", {}, launch.kernel), " waits for nothing but the feeds.");
+    if (!launch.waits_for.length) return leadOf(h("b", {}, launch.kernel), " waits for nothing but the feeds.");
     const reasons = launch.waits_for.map((i) => {
       const other = this.store.view.schedule.launches[i];
-      const from = this.store.kernel(other?.kernel);
-      const reads = new Set(this.store.kernel(launch.kernel)?.inputs.map((t) => t.node));
-      const shared = from?.outputs.filter((t) => reads.has(t.node)).map((t) => t.label).join(", ");
-      const slack = launch.start_us !== null && other?.start_us != null && other.duration_us !== null ? ` (${decimal(launch.start_us - other.start_us - other.duration_us)} µs slack)` : "";
-      return `${shared || "a buffer"} from ${other?.kernel ?? "?"}${slack}`;
+      const known = launch.start_us !== null && other?.start_us != null && other.duration_us !== null;
+      const slack = known ? Math.max(0, (launch.start_us ?? 0) - (other.start_us ?? 0) - (other.duration_us ?? 0)) : 0;
+      return `${this.reason(launch, other)}${known ? ` (${slack < 0.05 ? "no" : time(slack)} slack)` : ""}`;
     });
     const after = this.store.view.schedule.launches.filter((l) => l.waits_for.includes(at)).map((l) => l.kernel);
-    return h("p", { class: "lead" }, h("b", {}, launch.kernel), ` waited for ${reasons.join(" and ")}. `, after.length ? `${after.join(", ")} wait${after.length === 1 ? "s" : ""} for it.` : "Nothing waits for it.");
+    return leadOf(h("b", {}, launch.kernel), ` waited for ${reasons.join(" and ")}. `, after.length ? `${after.join(", ")} wait${after.length === 1 ? "s" : ""} for it.` : "Nothing waits for it.");
   }
 
   /** The launches as rows: what each waited for, and for which tensors. */
@@ -146,14 +163,14 @@ export class ScheduleTab {
         "div",
         { class: own.includes(this.store.selectedKernel?.id ?? "") && this.store.selection ? "row chosen" : "row" },
         h("b", {}, `wave ${i}`),
-        h("span", { class: "grow" }, own.slice(0, 8).join("  ") + (own.length > 8 ? ` and ${own.length - 8} more` : ""), h("span", { class: "track" }, h("span", { class: "bar", style: `width:${share * 100}%` }))),
+        growOf(own.slice(0, 8).join("  ") + (own.length > 8 ? ` and ${own.length - 8} more` : ""), h("span", { class: "track" }, h("span", { class: "bar", style: `width:${share * 100}%` }))),
         h("span", {}, length(members) ? time(length(members)) : ""),
       );
     });
     return h(
       "aside",
       { class: "pane", "aria-label": "Waves" },
-      h("section", {}, h("h3", {}, "Waves", h("span", { class: "aside" }, "the longest launch sets the time")), h("div", { class: "list" }, rows)),
+      h("section", {}, h("h3", {}, "Waves", asideOf("the longest launch sets the time")), listOf(rows)),
       this.comparison(header.predicted_us, this.store.live.step_us ?? header.step_us),
     );
   }
@@ -161,7 +178,7 @@ export class ScheduleTab {
   private comparison(predicted: number | null, measured: number | null): HTMLElement {
     const most = Math.max(predicted ?? 0, measured ?? 0, 1e-9);
     const bar = (value: number | null, cls: string, label: string): HTMLElement =>
-      h("div", { class: "pm" }, h("span", {}, label), h("span", { class: "grow" }, value === null ? h("span", { class: "dim" }, "not measured") : h("span", { class: `hbar ${cls}`, style: `width:${(value / most) * 70}%` }), value === null ? null : ` ${time(value)}`));
+      h("div", { class: "pm" }, h("span", {}, label), growOf(value === null ? dimOf(cls === "hollow" ? "the device's peaks are not measured" : "not measured") : h("span", { class: `hbar ${cls}`, style: `width:${(value / most) * 70}%` }), value === null ? null : ` ${time(value)}`));
     return h("section", {}, h("h3", {}, "Predicted against measured"), bar(predicted, "hollow", "predicted"), bar(measured, "solid", "measured"));
   }
 }

@@ -1,6 +1,6 @@
 /** What all views share: the program view, the one selection, and who wants to know of changes. */
 
-import type { Grouping, KernelView, Live, Model, NodeView, ProgramView, Source, Status, Tab } from "./model.js";
+import type { Grouping, KernelView, Live, Model, NodeView, ProgramView, SentNode, Source, Status, Tab } from "./model.js";
 
 export const TABS: [Tab, string][] = [
   ["graph", "Graph"],
@@ -25,6 +25,7 @@ export class Store {
   live: Live = {};
   status: Status = { state: "idle" };
   isStatic = false;
+  nodes: NodeView[] = [];
   private listeners = new Set<(topic: Topic) => void>();
   private byKernel = new Map<string, KernelView>();
   /** What is selected, in terms that survive a recompile. */
@@ -35,8 +36,9 @@ export class Store {
     private readonly model: Model,
   ) {
     this.index();
-    const first = view.passes.findIndex((p) => p.rules.length > 0);
-    this.pass = Math.max(0, first >= 0 ? first : view.passes.findIndex((p) => p.picture));
+    const { passes } = view;
+    const starts = [passes.findIndex((p) => p.rules.some((r) => r.applied)), passes.findIndex((p) => p.picture)];
+    this.pass = starts.find((i) => i >= 0) ?? 0;
   }
 
   subscribe(listener: (topic: Topic) => void): void {
@@ -48,6 +50,7 @@ export class Store {
   }
 
   private index(): void {
+    this.nodes = named(this.view);
     this.byKernel = new Map(this.view.kernels.map((k) => [k.id, k]));
     if (!this.view.pictures[this.group]) {
       this.group = (["kernel", "scope", "flat"] as const).find((g) => this.view.pictures[g]) ?? "kernel";
@@ -59,7 +62,7 @@ export class Store {
     this.index();
     this.pass = Math.min(this.pass, Math.max(0, view.passes.length - 1));
     if (this.anchor) {
-      const node = view.nodes.find((n) => n.key === this.anchor?.key);
+      const node = this.nodes.find((n) => n.key === this.anchor?.key);
       this.selection = node ? (this.anchor.kernel ? (node.kernel ?? "") : `n${node.id}`) : "";
     }
     this.emit("view");
@@ -70,7 +73,7 @@ export class Store {
   }
 
   node(id: number): NodeView | undefined {
-    return this.view.nodes[id];
+    return this.nodes[id];
   }
 
   get selectedNode(): NodeView | undefined {
@@ -132,7 +135,7 @@ export class Store {
     if (!origin) return new Set(node ? [node.id] : []);
     const same = (n: NodeView): boolean =>
       n.source?.cell === origin.cell && n.source.line === origin.line && n.source.column === origin.column;
-    return new Set(this.view.nodes.filter((n) => same(n) && n.composite === node.composite).map((n) => n.id));
+    return new Set(this.nodes.filter((n) => same(n) && n.composite === node.composite).map((n) => n.id));
   }
 
   matches(): string[] {
@@ -140,7 +143,20 @@ export class Store {
     if (!query) return [];
     const hit = (texts: (string | null)[]): boolean => texts.some((t) => t?.toLowerCase().includes(query));
     const kernels = this.view.kernels.filter((k) => hit([k.id, k.label, k.kind])).map((k) => k.id);
-    const nodes = this.view.nodes.filter((n) => hit([n.label, n.name, n.op, n.composite])).map((n) => `n${n.id}`);
+    const nodes = this.nodes.filter((n) => hit([n.label, n.name, n.op, n.composite])).map((n) => `n${n.id}`);
     return [...kernels, ...nodes];
   }
+}
+
+/** Gives every node its place in the user's code, and a key made of what a recompile does not change. */
+function named(view: ProgramView): NodeView[] {
+  const seen = new Map<string, number>();
+  return view.nodes.map((node: SentNode): NodeView => {
+    const source = node.source === null ? null : (view.sources[node.source] ?? null);
+    const place = source ? `${source.cell}:${source.line}:${source.column}` : "";
+    const key = [place, node.op, node.composite, node.phase, node.name ?? ""].join(":");
+    const nth = (seen.get(key) ?? 0) + 1;
+    seen.set(key, nth);
+    return { ...node, source, key: `${key}:${nth}` };
+  });
 }

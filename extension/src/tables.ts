@@ -1,6 +1,6 @@
 /** The table: every fact of the pictures as rows, for reading by ear, by search and by copying. */
 
-import { h } from "./dom.js";
+import { dimOf, h } from "./dom.js";
 import { bytes, figures, flops, shape, time } from "./format.js";
 import { table } from "./passes.js";
 import type { Store, Topic } from "./store.js";
@@ -22,9 +22,9 @@ export class TableTab {
   private draw(): void {
     const choice = (name: "kernels" | "nodes"): HTMLElement =>
       h("button", { "aria-pressed": String(this.what === name), onclick: () => ((this.what = name), this.draw()) }, name);
-    const total = this.what === "kernels" ? this.store.view.kernels.length : this.store.view.nodes.length;
+    const total = this.what === "kernels" ? this.store.view.kernels.length : this.store.nodes.length;
     const note = total > MOST_ROWS ? `the first ${MOST_ROWS} of ${total}` : "";
-    const bar = h("div", { class: "toolbar flat" }, h("div", { class: "seg", role: "group" }, choice("kernels"), choice("nodes")), h("span", { class: "dim" }, note));
+    const bar = h("div", { class: "toolbar flat" }, h("div", { class: "seg", role: "group" }, choice("kernels"), choice("nodes")), dimOf(note));
     this.el.replaceChildren(bar, this.what === "kernels" ? this.kernels() : this.nodes());
   }
 
@@ -58,7 +58,7 @@ export class TableTab {
 
   private nodes(): HTMLElement {
     const { store } = this;
-    const nodes = store.view.nodes.slice(0, MOST_ROWS);
+    const nodes = store.nodes.slice(0, MOST_ROWS);
     const rows = nodes.map((n) => [
       n.label,
       n.name ?? "",

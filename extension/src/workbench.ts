@@ -1,7 +1,7 @@
 /** The workbench around the views: header with facts and toggles, tabs, the sentence strip, keys, states. */
 
 import { KEYS } from "./details.js";
-import { h, type Child } from "./dom.js";
+import { type Child, dimOf, h } from "./dom.js";
 import { bytes, count, figures, time } from "./format.js";
 import { GraphTab } from "./graph.js";
 import { KernelsTab } from "./kernels.js";
@@ -137,7 +137,7 @@ export class Workbench {
           ["memory", bytes(header.memory_bytes), "more"],
         ];
     const done = training && run.steps ? (run.step / run.steps) * 100 : 0;
-    const facts = pairs.map(([label, value, cls]) => h("div", { class: cls ? `fact ${cls}` : "fact" }, h("span", { class: "dim" }, label), h("b", {}, value)));
+    const facts = pairs.map(([label, value, cls]) => h("div", { class: cls ? `fact ${cls}` : "fact" }, dimOf(label), h("b", {}, value)));
     const controls = this.store.isStatic ? h("span", { class: "dim still" }, `saved ${this.store.view.saved} · static`) : h("div", { class: "toggles" }, toggles.map((t) => this.toggle(t)));
     this.header.replaceChildren(h("h2", {}, header.name), ...facts, controls);
     if (training) this.header.append(h("div", { class: "progress", role: "progressbar", "aria-valuenow": Math.round(done), "aria-label": "training", style: `width:${done}%` }));

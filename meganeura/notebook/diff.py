@@ -1,4 +1,4 @@
-"""What a pass changed, as one picture: both graphs share the places, so that the same node stands where it stood."""
+"""What a pass changed, as one picture: both graphs share the places of their nodes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from meganeura.notebook.layout import Box, Metrics, Wire, arrange, text_width
+from meganeura.notebook.layout import Box, Metrics, Placed, Wire, arrange, text_width
 
 Json = dict[str, Any]
 METRICS = Metrics(gap=14, track=9, channel=24, gutter=24, margin=12, idle=14)
@@ -14,58 +14,68 @@ METRICS = Metrics(gap=14, track=9, channel=24, gutter=24, margin=12, idle=14)
 
 @dataclass(frozen=True)
 class DiffNode:
-    """A node of either graph: `inputs` are indices into the same list; `state` is same, added, removed or changed."""
+    """A node of either graph; `state` is same, added, removed or changed.
+
+    `before` and `after` are its operands in either graph, as indices into the same list.
+    """
 
     label: str
     shape: str
     state: str
-    inputs: tuple[int, ...]
+    before: tuple[int, ...]
+    after: tuple[int, ...]
     source: Json | None
 
 
 def diff_picture(nodes: Sequence[DiffNode], shown: str) -> Json:
-    """Nodes of both graphs, operands first -> the drawing; `shown` says which part of the graph it is."""
+    """Nodes of both graphs -> the drawing; `shown` says which part of the graph it is.
+
+    The nodes come operands first; an operand that comes later (where the graphs disagree) is drawn,
+    but moves nothing.
+    """
     rank: list[int] = []
-    for node in nodes:
-        rank.append(1 + max((rank[i] for i in node.inputs), default=-1))
-    width = max((text_width(f"{n.label}   {n.shape}", 13) + 24 for n in nodes), default=0)
-    boxes = [Box(str(i), max(106.0, min(width, 220.0)), 28, 0, rank[i]) for i in range(len(nodes))]
-    pairs = [(a, b) for b, node in enumerate(nodes) for a in dict.fromkeys(node.inputs)]
-    picture = arrange(boxes, [Wire(str(a), str(b), str(a)) for a, b in pairs], METRICS)
-    drawn = []
     for i, node in enumerate(nodes):
-        placed = picture.boxes[str(i)]
-        drawn.append(
-            {
-                "label": node.label,
-                "shape": node.shape,
-                "state": node.state,
-                "before": node.state != "added",
-                "after": node.state != "removed",
-                "x": placed.x,
-                "y": placed.y,
-                "w": placed.width,
-                "h": placed.height,
-                "source": node.source,
-            }
-        )
-    wires = []
-    for (a, b), points in zip(pairs, picture.wires, strict=True):
-        states = {nodes[a].state, nodes[b].state}
-        flat = [v for p in points for v in p]
-        wires.append(
-            {
-                "from": a,
-                "to": b,
-                "points": flat,
-                "before": "added" not in states,
-                "after": "removed" not in states,
-            }
-        )
+        earlier = [rank[j] for j in (*node.before, *node.after) if j < i]
+        rank.append(1 + max(earlier, default=-1))
+    widest = max((text_width(f"{n.label}   {n.shape}", 13) + 24 for n in nodes), default=0)
+    width = max(106.0, min(widest, 220.0))
+    boxes = [Box(str(i), width, 28, 0, rank[i]) for i in range(len(nodes))]
+    pairs = [
+        (a, b)
+        for b, node in enumerate(nodes)
+        for a in dict.fromkeys((*node.before, *node.after))
+        if a != b
+    ]
+    picture = arrange(boxes, [Wire(str(a), str(b), str(a)) for a, b in pairs], METRICS)
+    wires = [
+        {
+            "from": a,
+            "to": b,
+            "points": [round(v, 1) for p in points for v in p],
+            "before": a in nodes[b].before and "added" not in (nodes[a].state, nodes[b].state),
+            "after": a in nodes[b].after and "removed" not in (nodes[a].state, nodes[b].state),
+        }
+        for (a, b), points in zip(pairs, picture.wires, strict=True)
+    ]
     return {
-        "width": picture.width,
-        "height": picture.height,
-        "nodes": drawn,
+        "width": round(picture.width, 1),
+        "height": round(picture.height, 1),
+        "nodes": [_node_json(n, picture.boxes[str(i)]) for i, n in enumerate(nodes)],
         "wires": wires,
         "shown": shown,
+    }
+
+
+def _node_json(node: DiffNode, placed: Placed) -> Json:
+    return {
+        "label": node.label,
+        "shape": node.shape,
+        "state": node.state,
+        "before": node.state != "added",
+        "after": node.state != "removed",
+        "x": round(placed.x, 1),
+        "y": round(placed.y, 1),
+        "w": round(placed.width, 1),
+        "h": round(placed.height, 1),
+        "source": node.source,
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 
 from meganeura.ir.graph import Node
 
@@ -41,15 +41,23 @@ def short(name: str) -> str:
     return name.rsplit(".", 1)[-1]
 
 
+def signature(node: Node) -> Hashable:
+    """What a node keeps when a pass rebuilds it: operation, shape and origin."""
+    origin = node.origin
+    return (node.op.name, node.shape, origin.source, origin.scope, origin.composite, origin.phase)
+
+
 class Labels:
     """The labels of one graph's nodes."""
 
     def __init__(self, nodes: Iterable[Node]) -> None:
-        self._variable: dict[Node, str] = {}
+        self._variable: dict[Hashable, str] = {}
         self._single: dict[Node, str] = {}
+        self._gradients: dict[Node, str] = {}
         ordered = list(nodes)
         self._find_variables(ordered)
         self._find_single(ordered)
+        self._find_gradients(ordered)
 
     def _find_variables(self, nodes: list[Node]) -> None:
         """The last forward node of a line `h = ...` is called h."""
@@ -61,40 +69,55 @@ class Labels:
             found = _ASSIGNED.match(source.text)
             if found:
                 last[source.cell, source.line, found.group(1)] = node
-        self._variable = {node: name for (_, _, name), node in last.items()}
+        self._variable = {signature(node): name for (_, _, name), node in last.items()}
 
     def _find_single(self, nodes: list[Node]) -> None:
         """A composite that has become one operation is called by its own name."""
         groups: dict[object, list[Node]] = {}
         for node in nodes:
             origin = node.origin
-            if origin.composite and origin.phase == "forward" and node.op.kind not in ("leaf", "view"):
+            if (
+                origin.composite
+                and origin.phase == "forward"
+                and node.op.kind not in ("leaf", "view")
+            ):
                 groups.setdefault((origin.composite, origin.source, origin.scope), []).append(node)
         for members in groups.values():
             if len(members) == 1:
                 self._single[members[0]] = members[0].origin.composite[-1]
+
+    def _find_gradients(self, nodes: list[Node]) -> None:
+        """What the update of a parameter takes from the backward pass is its gradient."""
+        for node in nodes:
+            param = node.origin.forward
+            if node.origin.phase != "update" or param is None or param.name is None:
+                continue
+            for operand in map(base, node.inputs):
+                if operand.origin.phase == "backward":
+                    self._gradients.setdefault(operand, f"d {param.name}")
 
     def tensor(self, node: Node) -> str:
         """The name of the value: the user's, his variable's, a gradient's, or what made it."""
         node = base(node)
         if node.name is not None:
             return str(node.name)
-        if node in self._variable:
-            return self._variable[node]
-        gradient = self._gradient(node)
-        return gradient if gradient is not None else self.node(node)
+        known = self._variable.get(signature(node)) or self._gradients.get(node)
+        return known or self._gradient(node) or self.node(node)
 
     def _gradient(self, node: Node) -> str | None:
         """The gradient of the only operand that has the node's shape is called d and its name."""
         forward = node.origin.forward
         if node.origin.phase != "backward" or forward is None:
             return None
-        alike = [base(i) for i in forward.inputs if i.shape == node.shape]
-        alike = [i for i in dict.fromkeys(alike) if i.op.name != "constant"]
-        if len(alike) != 1:
+        alike = dict.fromkeys(base(i) for i in forward.inputs if i.shape == node.shape)
+        operands = [i for i in alike if i.op.name != "constant"]
+        # A sum hands its gradient on unchanged, so its own name serves as well.
+        if len(operands) != 1 and forward.op.name in ("add", "sub") and forward.shape == node.shape:
+            operands = [forward]
+        if len(operands) != 1:
             return None
-        name = alike[0].name or self._variable.get(alike[0])
-        return f"d {name}" if name else None
+        name = operands[0].name or self._variable.get(signature(operands[0]))
+        return f"d {name}" if name else f"d({self.node(operands[0])})"
 
     def node(self, node: Node) -> str:
         """The operation in a few letters: + b, × 0.9, dot, relu."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import linecache
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 from meganeura.codegen.kernel import Kernel, node_flops
 from meganeura.ir.graph import Node
 from meganeura.ir.source import Source
-from meganeura.notebook.labels import Labels, base, number
+from meganeura.notebook.labels import Labels, base, number, short
 from meganeura.plan import Plan
 from meganeura.profile.roofline import Roof, roof
 
@@ -28,13 +27,16 @@ class Index:
     owner: dict[Node, str] = field(default_factory=dict)
     scope: dict[str, str] = field(default_factory=dict)
     labels: Labels = field(default_factory=lambda: Labels(()))
+    leaf: dict[Node, Node] = field(default_factory=dict)  # the leaf that a new value goes into
 
     @classmethod
     def of(cls, plan: Plan) -> Index:
         """Numbers every node of the lowered graph and of the kernels, operands first."""
         found = dict.fromkeys(plan.graph.nodes)
         for kernel in plan.kernels:
-            found.update(dict.fromkeys((*kernel.nodes, *(n for r in kernel.arms for n in r.inputs))))
+            found.update(
+                dict.fromkeys((*kernel.nodes, *(n for r in kernel.arms for n in r.inputs)))
+            )
         index = cls(plan, list(found))
         index.number = {node: i for i, node in enumerate(index.nodes)}
         index.labels = Labels(index.nodes)
@@ -43,11 +45,13 @@ class Index:
             for node in kernel.nodes:
                 index.owner.setdefault(node, kernel.name)
         for kernel in plan.kernels:
+            index.leaf.update((v, leaf) for r in kernel.arms for leaf, v in r.updates)
             index.owner.update((root, kernel.name) for r in kernel.arms for root in r.roots)
         return index
 
 
-def _node_scope(node: Node) -> str:
+def node_scope(node: Node) -> str:
+    """The part of the model: the outermost scope, else the outermost composite."""
     origin = node.origin
     return origin.scope[0] if origin.scope else (origin.composite[0] if origin.composite else "")
 
@@ -58,17 +62,15 @@ def _kernel_scope(kernel: Kernel) -> str:
     leaves = [leaf for leaf, _ in region.updates if leaf.op.name == "parameter"]
     if leaves:
         leaf = leaves[0]
-        return _node_scope(leaf) or str(leaf.name).split(".")[0]
+        return node_scope(leaf) or str(leaf.name).split(".")[0]
     for node in (*region.anchors, *region.roots, *region.nodes):
-        if _node_scope(node):
-            return _node_scope(node)
+        if node_scope(node):
+            return node_scope(node)
     return ""
 
 
-def source_view(source: Source | None) -> Json | None:
+def source_view(source: Source) -> Json:
     """A place in the user's code."""
-    if source is None:
-        return None
     return {
         "cell": source.cell,
         "line": source.line,
@@ -91,31 +93,30 @@ def cells(index: Index) -> dict[str, str]:
     return found
 
 
-def node_views(index: Index) -> list[Json]:
-    """All nodes; the id of each is its place in the list."""
+def node_views(index: Index) -> tuple[list[Json], list[Json]]:
+    """All nodes, the id of each its place in the list; and the places in the user's code."""
     kinds = {k.name: kernel_kind(k) for k in index.plan.kernels}
-    seen: Counter[str] = Counter()
-    return [_node_view(index, node, kinds, seen) for node in index.nodes]
+    found = dict.fromkeys(n.origin.source for n in index.nodes if n.origin.source is not None)
+    place = {source: i for i, source in enumerate(found)}
+    nodes = [_node_view(index, node, kinds, place) for node in index.nodes]
+    return nodes, [source_view(source) for source in found]
 
 
-def _node_view(index: Index, node: Node, kinds: dict[str, str], seen: Counter[str]) -> Json:
+def _node_view(index: Index, node: Node, kinds: dict[str, str], place: dict[Source, int]) -> Json:
     origin, owner = node.origin, index.owner.get(node)
-    place = f"{origin.source.cell}:{origin.source.line}:{origin.source.column}" if origin.source else ""
-    key = f"{place}:{node.op.name}:{'.'.join(origin.composite)}:{origin.phase}:{node.name or ''}"
-    seen[key] += 1
-    named = node.name
+    leaf = index.leaf.get(node)
+    named = node.name or (str(leaf.name) if leaf is not None else None)
     return {
         "id": index.number[node],
-        "key": f"{key}:{seen[key]}",
         "op": node.op.name,
-        "label": index.labels.node(node),
+        "label": short(str(leaf.name)) if leaf is not None else index.labels.node(node),
         "name": named if named is not None else _variable(index, node),
         "shape": list(node.shape),
         "dtype": node.dtype.name,
         "bytes": node.nbytes,
         "flops": node_flops(node),
         "scope": ".".join(origin.scope),
-        "column": index.scope[owner] if owner is not None else _node_scope(node),
+        "column": index.scope[owner] if owner is not None else node_scope(node),
         "composite": ".".join(origin.composite),
         "phase": origin.phase,
         "leaf": node.op.name if node.op.kind == "leaf" else None,
@@ -124,7 +125,7 @@ def _node_view(index: Index, node: Node, kinds: dict[str, str], seen: Counter[st
         "hidden": node.op.kind == "view" or number(node) is not None,
         "inputs": [index.number[i] for i in node.inputs],
         "kernel": owner,
-        "source": source_view(origin.source),
+        "source": place[origin.source] if origin.source is not None else None,
     }
 
 
@@ -156,7 +157,6 @@ def kernel_views(index: Index, medians: dict[str, Json]) -> tuple[list[Json], li
 def _kernel_view(index: Index, kernel: Kernel, module: int, times: Json, ceiling: Roof) -> Json:
     moved = kernel.bytes_read + kernel.bytes_written
     inputs = list(dict.fromkeys(n for r in kernel.arms for n in r.inputs))
-    updates = {value: leaf for r in kernel.arms for leaf, value in r.updates}
     roots = [root for r in kernel.arms for root in r.roots]
     return {
         "id": kernel.name,
@@ -166,7 +166,7 @@ def _kernel_view(index: Index, kernel: Kernel, module: int, times: Json, ceiling
         "scope": index.scope[kernel.name],
         "nodes": sorted(index.number[n] for n in kernel.nodes),
         "inputs": [_tensor(index, n, n) for n in inputs],
-        "outputs": [_tensor(index, n, updates.get(n, n)) for n in roots],
+        "outputs": [_tensor(index, n, index.leaf.get(n, n)) for n in roots],
         "tile": kernel.tile.describe(),
         "registers": kernel.tile.registers(),
         "grid": list(kernel.grid),
@@ -187,7 +187,12 @@ def _kernel_view(index: Index, kernel: Kernel, module: int, times: Json, ceiling
         "p5_us": times.get("p5"),
         "p95_us": times.get("p95"),
         "limited_by": ceiling.bound(kernel.flops, moved),
-        "in_place": [str(leaf.name) for leaf in updates.values() if leaf.op.name == "parameter"],
+        "in_place": [
+            str(leaf.name)
+            for r in kernel.arms
+            for leaf, _ in r.updates
+            if leaf.op.name == "parameter"
+        ],
     }
 
 
@@ -200,11 +205,21 @@ def _tensor(index: Index, node: Node, called: Node) -> Json:
 
 
 def _kernel_label(index: Index, kernel: Kernel) -> str:
-    """The nodes' own labels in order, as `dot + b relu`, where they are few; else the region's."""
+    """The nodes' own labels in order, as `dot, + b, relu`, where they are few.
+
+    Of an update: its products and sums, and what it overwrites.
+    """
+    written = [
+        str(leaf.name) for r in kernel.arms for leaf, _ in r.updates if leaf.op.name == "parameter"
+    ]
+    if written:
+        main = [index.labels.node(n) for n in kernel.region.anchors[:2]]
+        more = f" and {len(written) - 2} more" if len(written) > 2 else ""
+        return ", ".join([*main, f"update of {' and '.join(written[:2])}{more}"])
     shown = [n for n in kernel.nodes if n.op.kind != "view" and number(n) is None]
     if len(kernel.arms) > 1 or not 0 < len(shown) <= 4:
         return kernel.label
-    return "  ".join(index.labels.node(n) for n in shown)
+    return ", ".join(index.labels.node(n) for n in shown)
 
 
 def unfused_bytes(kernel: Kernel) -> int:

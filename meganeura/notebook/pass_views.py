@@ -10,7 +10,7 @@ from typing import Any
 from meganeura.ir.graph import Graph, Node
 from meganeura.notebook.diff import DiffNode, diff_picture
 from meganeura.notebook.labels import Labels, number
-from meganeura.notebook.node_views import source_view
+from meganeura.notebook.node_views import node_scope, source_view
 from meganeura.notebook.sentences import amount, pass_sentence
 from meganeura.plan import PassRecord, Plan
 
@@ -137,16 +137,16 @@ def neighbourhood(record: PassRecord, difference: Difference) -> Json:
     """The nodes that changed with those beside them, both graphs on the same places."""
     before, after = record.before, record.after
     back = {new: old for old, new in difference.partner.items()}
-    touched = [*difference.removed, *difference.changed, *difference.added]
-    chosen = _near(touched[: MOST_DRAWN // 2], before, after, back)
+    every = [*difference.removed, *difference.changed, *difference.added]
+    where, touched = _busiest(every)
+    chosen = _near(touched[: MOST_DRAWN * 2 // 3], before, after, back)
     order = [n for n in _merged(before, after, back) if n in chosen]
     place = {n: i for i, n in enumerate(order)}
     labels = {0: Labels(before.nodes), 1: Labels(after.nodes)}
     added, removed = set(difference.added), set(difference.removed)
 
-    def inputs(node: Node) -> tuple[int, ...]:
-        both = (*node.inputs, *difference.partner.get(node, node).inputs)
-        return tuple(dict.fromkeys(place[k] for i in both if (k := back.get(i, i)) in place))
+    def places(operands: Iterable[Node]) -> tuple[int, ...]:
+        return tuple(dict.fromkeys(place[k] for i in operands if (k := back.get(i, i)) in place))
 
     nodes = []
     for node in order:
@@ -154,9 +154,33 @@ def neighbourhood(record: PassRecord, difference: Difference) -> Json:
         state = "changed" if node in difference.changed else state
         label = labels[node in added].node(node)
         shape = "×".join(map(str, node.shape)) or "scalar"
-        nodes.append(DiffNode(label, shape, state, inputs(node), source_view(node.origin.source)))
-    left = len(touched) - sum(n.state != "same" for n in nodes)
-    return diff_picture(nodes, f"{left} changes not drawn" if left > 0 else "")
+        source = node.origin.source
+        where = source_view(source) if source is not None else None
+        now = () if node in removed else places(difference.partner.get(node, node).inputs)
+        old = () if node in added else places(node.inputs)
+        nodes.append(DiffNode(label, shape, state, old, now, where))
+    drawn = sum(n.state != "same" for n in nodes)
+    shown = f"{where}: {drawn} of {len(every)} changes" if drawn < len(every) else where
+    return diff_picture(nodes, shown)
+
+
+def _busiest(touched: list[Node]) -> tuple[str, list[Node]]:
+    """The part of the model in which most operations changed, and the changes there.
+
+    Numbers are left out: they stand in the labels of their readers.
+    """
+    groups: dict[str, list[Node]] = defaultdict(list)
+    for node in touched:
+        if number(node) is None:
+            groups[node_scope(node)].append(node)
+    weight = {
+        scope: sum(n.op.kind not in ("view", "leaf") for n in nodes) + len(nodes) / 1000
+        for scope, nodes in groups.items()
+    }
+    if not weight:
+        return "", touched
+    where = max(weight, key=lambda scope: weight[scope])
+    return where or "program", groups[where]
 
 
 def _near(touched: list[Node], before: Graph, after: Graph, back: dict[Node, Node]) -> set[Node]:
@@ -239,7 +263,13 @@ def _emitted(plan: Plan) -> Rows:
     for kernel in plan.kernels:
         modules[kernel.key].append(kernel.name)
     rows = [
-        [k.name, str(k.wgsl.count("\n") + 1), str(len(k.bindings)), ", ".join(modules[k.key]), k.key[:12]]
+        [
+            k.name,
+            str(k.wgsl.count("\n") + 1),
+            str(len(k.bindings)),
+            ", ".join(modules[k.key]),
+            k.key[:12],
+        ]
         for k in plan.kernels
     ]
     columns = ["kernel", "lines", "buffers", "shares its text with", "hash"]

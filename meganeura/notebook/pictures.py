@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
-from meganeura.notebook.layout import Box, Metrics, Picture, Wire, arrange, text_width
+from meganeura.notebook.layout import Box, Metrics, Picture, Point, Wire, arrange, text_width
 
 Json = dict[str, Any]
+Named = Callable[[Json], str] | None
 BANDS = ("forward", "backward", "update")
 MOST_MARKS = 400
 MOST_ITEMS = 8
@@ -44,6 +46,7 @@ class _Scene:
     wires: list[Json] = field(default_factory=list)
     columns: list[str] = field(default_factory=list)
     anchors: dict[str, str] = field(default_factory=dict)
+    names: dict[int, str | None] = field(default_factory=dict)
 
 
 def pictures(nodes: Sequence[Json], kernels: Sequence[Json], outputs: Mapping[str, int]) -> Json:
@@ -76,7 +79,7 @@ def producer(nodes: Sequence[Json], node: int) -> int:
 def _kernel_scene(
     nodes: Sequence[Json], kernels: Sequence[Json], outputs: Mapping[str, int]
 ) -> _Scene:
-    scene = _Scene(columns=_columns(kernels))
+    scene = _Scene(columns=_columns(kernels), names={n["id"]: n["name"] for n in nodes})
     by_id = {k["id"]: k for k in kernels}
     readers: dict[str, set[str]] = defaultdict(set)
     for kernel in kernels:
@@ -139,7 +142,8 @@ def _inside(
         items.append({"ref": kernel["id"], "text": text, "x": PAD, "y": y, "w": 84, "h": 18})
         height += 22
     lines = [
-        [v for x, y in points for v in (x + PAD, y + HEADER + PAD)] for points in picture.wires
+        [round(v, 1) for x, y in points for v in (x + PAD, y + HEADER + PAD)]
+        for points in picture.wires
     ]
     return items, lines, width, height
 
@@ -176,10 +180,10 @@ def _item(ref: int | str, text: str, picture: Picture, dx: float, dy: float) -> 
     return {
         "ref": ref,
         "text": text,
-        "x": placed.x + dx,
-        "y": placed.y + dy,
-        "w": placed.width,
-        "h": placed.height,
+        "x": round(placed.x + dx, 1),
+        "y": round(placed.y + dy, 1),
+        "w": round(placed.width, 1),
+        "h": round(placed.height, 1),
     }
 
 
@@ -191,7 +195,7 @@ def _wires_into(
         source = nodes[node]
         if source["kernel"] and source["kernel"] != kernel["id"]:
             scene.wires.append(_wire(source["kernel"], kernel["id"], source))
-        elif source["leaf"] in PORTS:
+        elif source["leaf"] in PORTS and not str(source["name"]).startswith("meganeura."):
             _port(scene, source, kernel)
 
 
@@ -326,8 +330,15 @@ def _draw(scene: _Scene) -> Json:
     headed = set(first.values())
     metrics = Metrics(channel=24, gutter=26, idle=8)
     picture = arrange(boxes, wires, metrics, least_channels=lambda i: 34.0 if i in headed else 0.0)
-    rows = [[BANDS[band], picture.rows[i][0] - 12] for band, i in sorted(first.items())]
-    return _json(scene, picture, rows)
+    rows = [[BANDS[band], round(picture.rows[i][0] - 12, 1)] for band, i in sorted(first.items())]
+    return _json(scene, picture, rows, lambda wire: _value_name(scene, wire))
+
+
+def _value_name(scene: _Scene, wire: Json) -> str:
+    """What a kernel's result is called; a port says its own name."""
+    name = str(scene.names.get(wire["node"]) or "")
+    port = wire["from"] in scene.anchors or wire["to"] in scene.anchors
+    return "" if port or len(name) > 14 else name
 
 
 def row_order(part: _Part, row_of: Mapping[str, tuple[int, int, int]]) -> int:
@@ -363,30 +374,55 @@ def _wrapped(parts: Iterable[_Part], limit: float) -> Iterable[tuple[int, _Part]
         yield row, part
 
 
-def _json(
-    scene: _Scene,
-    picture: Picture,
-    rows: list[list[Any]],
-    label: Callable[[Json], str] | None = None,
-) -> Json:
+def _json(scene: _Scene, picture: Picture, rows: list[list[Any]], named: Named = None) -> Json:
     boxes = []
     for part in scene.parts:
         placed = picture.boxes[part.id]
         spot = {"x": placed.x, "y": placed.y, "w": placed.width, "h": placed.height}
-        boxes.append(part.json | spot)
+        boxes.append(part.json | {k: round(v, 1) for k, v in spot.items()})
     wires = []
+    labelled: set[tuple[str, int]] = set()
     for wire, points in zip(scene.wires, picture.wires, strict=True):
-        wires.append(wire | {"points": [v for p in points for v in p], "label": None})
-    columns = [[name, x, w] for name, (x, w) in zip(scene.columns, picture.columns, strict=False)]
+        net = (wire["from"], wire["node"])
+        label = None
+        if named is not None and net not in labelled:
+            label = _wire_label(named(wire), points, picture)
+            labelled |= {net} if label else set()
+        flat = [round(v, 1) for p in points for v in p]
+        wires.append(wire | {"points": flat, "label": label})
+    columns = [
+        [name, round(x, 1), round(w, 1)]
+        for name, (x, w) in zip(scene.columns, picture.columns, strict=False)
+    ]
     return {
-        "width": picture.width,
-        "height": picture.height,
+        "width": round(picture.width, 1),
+        "height": round(picture.height, 1),
         "columns": columns,
         "rows": rows,
         "boxes": boxes,
         "wires": wires,
         "omitted": "",
     }
+
+
+def _wire_label(text: str, points: Sequence[Point], picture: Picture) -> list[Any] | None:
+    """The name of the value on the longest piece of its line, if no box is in the way."""
+    if not text:
+        return None
+    pieces = sorted(
+        pairwise(points), key=lambda p: -abs(p[0][0] - p[1][0]) - abs(p[0][1] - p[1][1])
+    )
+    half = text_width(text, 12) / 2 + 4
+    for (x0, y0), (x1, y1) in pieces[:2]:
+        x, y = (x0 + x1) / 2, (y0 + y1) / 2
+        room = half + 8 if y0 == y1 else 20
+        blocked = any(
+            b.x < x + half and x - half < b.x + b.width and b.y < y + 9 and y - 9 < b.y + b.height
+            for b in picture.boxes.values()
+        )
+        if not blocked and abs(x1 - x0) + abs(y1 - y0) >= 2 * room:
+            return [text, round(x, 1), round(y + 4, 1)]
+    return None
 
 
 # Flat --------------------------------------------------------------------------------------------------------------------

@@ -147,7 +147,9 @@ def memory_sentence(view: Json) -> Sentence:
     largest = sorted(alive, key=lambda p: -p["bytes"])
     names = listed([p["label"] for p in largest], 3)
     lead = f"Wave {launches[at]['wave']} sets the peak:"
-    rest = f"while {launches[at]['kernel']} runs, {names} must be kept, {amount(memory['peak'], 'B')}."
+    rest = (
+        f"while {launches[at]['kernel']} runs, {names} must be kept, {amount(memory['peak'], 'B')}."
+    )
     if memory["planned"] < memory["unaliased"]:
         saved = 1 - memory["planned"] / memory["unaliased"]
         rest += f" Tensors that take over dead buffers save {saved:.0%}."

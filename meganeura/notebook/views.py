@@ -49,7 +49,7 @@ def plan_view(
     """A `Plan` -> its view. `timings` are µs of each measured step by kernel name."""
     index = Index.of(plan)
     medians = median_views(timings or {})
-    nodes = node_views(index)
+    nodes, sources = node_views(index)
     kernels, modules = kernel_views(index, medians)
     outputs = {name: index.number[node] for name, node in plan.holders if node in index.number}
     schedule = schedule_view(plan, medians, kernels)
@@ -77,7 +77,8 @@ def plan_view(
             {"name": name, "on": bool(getattr(plan.options, name)), "title": title}
             for name, title in TOGGLES
         ],
-        "nodes": nodes,
+        "nodes": [_sent(n) for n in nodes],
+        "sources": sources,
         "kernels": kernels,
         "modules": modules,
         "pictures": pictures(nodes, kernels, outputs),
@@ -92,6 +93,11 @@ def plan_view(
     view["sentences"] = say.sentences(view)
     view["caption"] = say.caption(view)
     return view
+
+
+def _sent(node: Json) -> Json:
+    """A node without what only the layout needs."""
+    return {k: v for k, v in node.items() if k not in ("column", "class", "kind")}
 
 
 def _device_name(name: str, target: Target) -> str:
@@ -127,7 +133,18 @@ def bundle(view: Json) -> Json:
     }
 
 
-COLUMNS = ("kernel", "what", "phase", "wave", "time", "work", "reads", "writes", "inputs", "outputs")
+COLUMNS = (
+    "kernel",
+    "what",
+    "phase",
+    "wave",
+    "time",
+    "work",
+    "reads",
+    "writes",
+    "inputs",
+    "outputs",
+)
 
 
 def kernel_rows(view: Json) -> list[tuple[str, ...]]:
