@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import tempfile
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -17,6 +20,9 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     from meganeura.notebook.magics import MeganeuraMagics
     from meganeura.notebook.widgets import Benches
 
+    # Where this is not set, Mesa complains on standard error, which a notebook shows in the cell.
+    if sys.platform == "linux":
+        os.environ.setdefault("XDG_RUNTIME_DIR", tempfile.gettempdir())
     context = Context(shell, Benches())
     shell.register_magics(MeganeuraMagics(shell, context))
     completion.install(shell, context.names)

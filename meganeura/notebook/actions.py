@@ -203,6 +203,7 @@ def train_cell(context: Context, call: Call, body: str) -> Any:
     live = LiveRun(context.benches, context.show, call["output"] or f"run {context.runs}")
     shown = call["view"] == "live" and not call["quiet"]
     run = None
+    line = Line(context.shell.display_pub)
     try:
         run = train(
             program,
@@ -213,7 +214,7 @@ def train_cell(context: Context, call: Call, body: str) -> Any:
             seed=call["seed"],
             clip_norm=call["clip_norm"],
             progress=False,
-            callbacks=[*([live] if shown else []), *([] if call["quiet"] else [Line()])],
+            callbacks=[*([live] if shown else []), *([] if call["quiet"] else [line])],
         )
     except MeganeuraError as error:
         run = getattr(error, "run", None)

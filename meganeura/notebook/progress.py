@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-import sys
+import secrets
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -75,18 +75,25 @@ def sentence(view: Mapping[str, Any], cost: float) -> list[str]:
 
 
 class Line:
-    """The progress line below the cell: one line over itself, the last one left standing."""
+    """The progress line below the cell: one output that is replaced, the last state left standing.
 
-    def __init__(self) -> None:
-        self._width = 0
+    A carriage return on standard output would do in a terminal; in a saved notebook it leaves a
+    line for every sign of life.
+    """
+
+    def __init__(self, publisher: Any) -> None:
+        self._publisher = publisher
+        self._id = f"meganeura-{secrets.token_hex(8)}"
+        self._shown = False
 
     def __call__(self, progress: Progress) -> None:
-        """Shows the newest state; standard error would be drawn on red."""
-        line = progress.line()
-        padding = " " * max(self._width - len(line), 0)
-        self._width = len(line)
-        sys.stdout.write(f"\r{line}{padding}" + ("\n" if progress.finished else ""))
-        sys.stdout.flush()
+        """Shows the newest state."""
+        self._publisher.publish(
+            {"text/plain": progress.line()},
+            transient={"display_id": self._id},
+            update=self._shown,
+        )
+        self._shown = True
 
 
 @dataclass
