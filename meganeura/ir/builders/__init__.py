@@ -1,0 +1,1 @@
+"""The words of `meganeura.ir.build`, by kind: leaves, views, maps, sums."""
