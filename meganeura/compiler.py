@@ -39,7 +39,7 @@ def compile_graph(
         graph = lower(graph, target)
         graph = simplify(graph)
         fused = fuse(graph, target, options.fuse)
-        tiles = tile(fused.regions, target, options.tile)
+        tiles = tile(fused.regions, target, options.tile, fused.names)
         kernels = emit(fused.regions, tiles, target)
         launches = schedule(kernels, fused.updates)
         outputs = frozenset(node for _, node in fused.holders)

@@ -98,3 +98,19 @@ def _check(made: Kernel, target: Target) -> None:
             hint="compile with fuse=False, or name an intermediate tensor as an output",
             origin=made.region.roots[0].origin,
         )
+    for binding in made.bindings:
+        _check_size(binding.node, target)
+
+
+def _check_size(node: Node, target: Target) -> None:
+    """A tensor lies in one buffer, and a kernel binds it whole."""
+    limit = min(target.storage_binding, target.buffer_size)
+    if node.nbytes > limit:
+        label = f"the {node.op.name} {node.name!r}" if node.name else f"the result of {node.op.name}"
+        raise TargetError(
+            f"{label} is too large for one buffer",
+            expected=f"at most {limit:,} bytes on {target.name}",
+            got=f"{list(node.shape)} {node.dtype}, {node.nbytes:,} bytes",
+            hint="use a smaller batch, or split the tensor",
+            origin=node.origin,
+        )

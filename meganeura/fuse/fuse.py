@@ -26,6 +26,12 @@ class Fused:
     holders: tuple[tuple[str, Node], ...]
     updates: tuple[tuple[Node, Node], ...]
 
+    @property
+    def names(self) -> dict[str, Node]:
+        """Computed tensors by the user's names, with what holds their values."""
+        named = {n.origin.name: holder(n) for n in self.graph.nodes if n.origin.name is not None}
+        return named | {name: node for name, node in self.holders if node.op.kind != "leaf"}
+
 
 @stage("fuse")
 def fuse(graph: Graph, target: Target, enabled: bool = True) -> Fused:

@@ -105,7 +105,7 @@ class GpuDevice:
         except Exception as error:
             text = str(error)
             if "lost" in text.lower():
-                self.lost = text.split("\n")[0]
+                self.lost = next(line.strip() for line in text.split("\n") if "lost" in line.lower())
                 raise _lost(self.name, self.lost) from error
             raise
 

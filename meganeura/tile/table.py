@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from meganeura.errors import OptionError
 from meganeura.fuse.region import Region
+from meganeura.ir.graph import Node
 from meganeura.target import Target
 from meganeura.tile.tile import MapTile, MatmulTile, ReduceTile, Tile
 from meganeura.trace import note, stage
@@ -23,29 +24,38 @@ MATMUL_TILES = (
 
 
 @stage("tile")
-def tile(regions: tuple[Region, ...], target: Target, forced: Mapping[str, tuple[int, ...]]) -> tuple[Tile, ...]:
-    """Regions -> a tile for each; `forced` gives the tile of the region that stores a named tensor."""
-    tiles = tuple(_forced(r, target, forced) or choose(r, target) for r in regions)
+def tile(
+    regions: tuple[Region, ...],
+    target: Target,
+    forced: Mapping[str, tuple[int, ...]],
+    names: Mapping[str, Node],
+) -> tuple[Tile, ...]:
+    """Regions -> a tile for each; `forced` gives that of the region that computes a named tensor, `names` the tensors."""
+    for name in forced:
+        if name not in names:
+            known = ", ".join(sorted(names))
+            raise OptionError(f"no tensor {name!r} to tile", expected=f"one of: {known}", got=repr(name))
+    wanted = {names[name]: (name, sizes) for name, sizes in forced.items()}
+    tiles = tuple(_forced(r, target, wanted) or choose(r, target) for r in regions)
     note("tiles", [t.describe() for t in tiles])
     return tiles
 
 
-def _forced(region: Region, target: Target, forced: Mapping[str, tuple[int, ...]]) -> Tile | None:
-    names = {n.origin.name for n in region.nodes if n.origin.name}
-    for name, sizes in forced.items():
-        if name not in names:
-            continue
-        made = _make(region, name, sizes)
-        problem = broken_rule(made, target)
-        if problem is not None:
-            raise OptionError(
-                f"the tile {sizes} for {name!r} is illegal",
-                expected=problem,
-                got=made.describe(),
-                hint=f"{choose(region, target).describe()} is the default",
-            )
-        return made
-    return None
+def _forced(region: Region, target: Target, wanted: Mapping[Node, tuple[str, tuple[int, ...]]]) -> Tile | None:
+    found = next((wanted[n] for n in region.nodes if n in wanted), None)
+    if found is None:
+        return None
+    name, sizes = found
+    made = _make(region, name, sizes)
+    problem = broken_rule(made, target)
+    if problem is not None:
+        raise OptionError(
+            f"the tile {sizes} for {name!r} is illegal",
+            expected=problem,
+            got=made.describe(),
+            hint=f"{choose(region, target).describe()} is the default",
+        )
+    return made
 
 
 def _make(region: Region, name: str, sizes: tuple[int, ...]) -> Tile:
