@@ -1,5 +1,4 @@
-"""Building nodes: one function for each operation, with NumPy's broadcasting and the promotion of
-types.
+"""Building nodes: one function for each operation, with NumPy's broadcasting and promotion.
 
 These are the words in which composites, gradients and rewrite rules are written.
 """

@@ -58,6 +58,12 @@ def reduced(shape: Shape, axes: tuple[int, ...]) -> Shape:
 
 def reshaped(source: Shape, shape: Shape) -> Shape:
     """The new shape, when it holds as many elements."""
+    if min(shape, default=0) < 0:
+        raise ShapeError(
+            f"cannot reshape {show(source)} to {show(shape)}",
+            expected="sizes of at least 0, and -1 at most once",
+            got=show(shape),
+        )
     if math.prod(source) != math.prod(shape):
         raise ShapeError(
             f"cannot reshape {show(source)} to {show(shape)}",

@@ -6,13 +6,30 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
 from meganeura import trace
-from meganeura.errors import DTypeError
+from meganeura.errors import DTypeError, ShapeError
 from meganeura.ir import build
 from meganeura.ir.dtypes import DType, as_dtype, f32
+from meganeura.ir.graph import Shape
 from meganeura.ir.initial import as_initial
 from meganeura.ir.source import here
 from meganeura.tensor.tensor import Tensor, TensorLike, node_of
+
+
+def sizes_of(shape: Any) -> Shape:
+    """A shape from one number or several; ShapeError when they are no sizes."""
+    sizes = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+    if not all(isinstance(n, (int, np.integer)) and n >= 0 for n in sizes):
+        raise ShapeError(
+            "a shape is made of whole numbers",
+            expected="a tuple such as (128, 64)",
+            got=str(shape),
+            hint="the batch has a fixed size too: compile once for each size",
+            origin=here(),
+        )
+    return tuple(map(int, sizes))
 
 
 def input(name: str, shape: Sequence[int] = (), dtype: DType | str = f32) -> Tensor:
@@ -22,7 +39,7 @@ def input(name: str, shape: Sequence[int] = (), dtype: DType | str = f32) -> Ten
     >>> mg.input("y", (128,), mg.i32).dtype
     i32
     """
-    return Tensor(build.input_(name, tuple(map(int, shape)), as_dtype(dtype)))
+    return Tensor(build.input_(name, sizes_of(shape), as_dtype(dtype)))
 
 
 def parameter(
@@ -49,7 +66,7 @@ def parameter(
                 hint=f"write mg.parameter({name!r}, (64, 10))",
                 origin=here(),
             )
-    sizes = tuple(map(int, shape))
+    sizes = sizes_of(shape)
     full = ".".join((*trace.current_build().scope, name))
     recipe = as_initial(init, sizes)
     return Tensor(build.parameter(full, sizes, recipe, as_dtype(dtype), trainable))
@@ -72,7 +89,7 @@ def ones(shape: Sequence[int], dtype: DType | str = f32) -> Tensor:
 
 def full(shape: Sequence[int], value: float | int | bool, dtype: DType | str = f32) -> Tensor:
     """One number everywhere."""
-    return Tensor(build.broadcast_to(build.constant(value, as_dtype(dtype)), tuple(shape)))
+    return Tensor(build.broadcast_to(build.constant(value, as_dtype(dtype)), sizes_of(shape)))
 
 
 def arange(size: int) -> Tensor:

@@ -323,6 +323,14 @@ def test_messages() -> None:
         "  got:      neither",
         "  try:      write mg.parameter('w', (64, 10))",
     ]
+    with pytest.raises(ShapeError) as sizes:
+        mg.input("x", (None, 64))  # type: ignore[arg-type] # what a beginner writes
+    assert message(sizes.value) == [
+        "a shape is made of whole numbers",
+        "  expected: a tuple such as (128, 64)",
+        "  got:      (None, 64)",
+        "  try:      the batch has a fixed size too: compile once for each size",
+    ]
     with pytest.raises(GradientError) as loss:
         mg.grad(x, x)
     assert message(loss.value) == [

@@ -1,6 +1,4 @@
-"""The beginning: applying an operation at the user's line, leaves, and operands that become
-nodes.
-"""
+"""The beginning: an operation at the user's line, leaves, and operands that become nodes."""
 
 from __future__ import annotations
 

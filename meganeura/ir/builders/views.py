@@ -6,9 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from meganeura.errors import ShapeError
 from meganeura.ir import shapes
-from meganeura.ir.builders.nodes import apply
+from meganeura.ir.builders.nodes import apply, at_users_line
 from meganeura.ir.graph import Node, Shape
 from meganeura.ir.source import here
 
@@ -16,7 +18,7 @@ from meganeura.ir.source import here
 def reshape(x: Node, shape: Shape) -> Node:
     """The same elements in another shape; one size may be -1."""
     shape = tuple(int(n) for n in shape)
-    if -1 in shape:
+    if shape.count(-1) == 1:
         rest = math.prod(n for n in shape if n != -1)
         shape = tuple((x.size // rest if rest else 0) if n == -1 else n for n in shape)
     return x if shape == x.shape else apply("reshape", x, shape=shape)
@@ -63,6 +65,13 @@ def slice_(x: Node, start: Shape, stop: Shape, step: Shape) -> Node:
 
 def pad(x: Node, low: Shape, high: Shape, value: float = 0.0) -> Node:
     """A border of `value` on each axis."""
+    if len(low) != len(x.shape) or len(high) != len(low) or min((*low, *high), default=0) < 0:
+        raise ShapeError(
+            f"pad of {shapes.show(x.shape)}",
+            expected="two widths of at least 0 for each axis",
+            got=str(list(zip(low, high, strict=False))),
+            origin=here(),
+        )
     return (
         x
         if not any(low) and not any(high)
@@ -90,14 +99,27 @@ def windows(
     )
 
 
+@at_users_line
 def pair(value: int | Sequence[int]) -> tuple[int, int]:
     """One number for both axes, or one each."""
-    return (value, value) if isinstance(value, int) else (int(value[0]), int(value[1]))
+    if isinstance(value, int):
+        return value, value
+    if len(value) != 2 or not all(isinstance(n, (int, np.integer)) for n in value):
+        raise ShapeError(
+            "one number for both axes, or one each", expected="n or (n, m)", got=str(value)
+        )
+    return int(value[0]), int(value[1])
 
 
+@at_users_line
 def padding_pairs(value: int | Sequence[Any]) -> tuple[tuple[int, int], tuple[int, int]]:
     """Padding as ((top, bottom), (left, right)) from one number, one an axis, or pairs."""
-    if isinstance(value, int):
-        return (value, value), (value, value)
-    first, second = value
-    return pair(first), pair(second)
+    sides = (value, value) if isinstance(value, int) else tuple(value)
+    pairs = tuple(map(pair, sides))
+    if len(pairs) != 2 or min(map(min, pairs)) < 0:
+        raise ShapeError(
+            "padding is not negative, and of two axes",
+            expected="n, (n, m) or ((top, bottom), (left, right))",
+            got=str(value),
+        )
+    return pairs[0], pairs[1]

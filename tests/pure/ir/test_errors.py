@@ -91,6 +91,42 @@ CASES: dict[str, tuple[Callable[[], Any], type[MeganeuraError], list[str]]] = {
             "  got:      8100 elements",
         ],
     ),
+    "reshape with -1 twice": (
+        lambda: build.reshape(X, (-1, -1)),
+        ShapeError,
+        [
+            "cannot reshape [128, 64] to [-1, -1]",
+            "  expected: sizes of at least 0, and -1 at most once",
+            "  got:      [-1, -1]",
+        ],
+    ),
+    "pad": (
+        lambda: build.pad(X, (1,), (0,)),
+        ShapeError,
+        [
+            "pad of [128, 64]",
+            "  expected: two widths of at least 0 for each axis",
+            "  got:      [(1, 0)]",
+        ],
+    ),
+    "stride of three": (
+        lambda: build.conv2d(IMAGE, FILTERS, stride=(1, 2, 3)),
+        ShapeError,
+        [
+            "one number for both axes, or one each",
+            "  expected: n or (n, m)",
+            "  got:      (1, 2, 3)",
+        ],
+    ),
+    "negative padding": (
+        lambda: build.conv2d(IMAGE, FILTERS, padding=(1, -1)),
+        ShapeError,
+        [
+            "padding is not negative, and of two axes",
+            "  expected: n, (n, m) or ((top, bottom), (left, right))",
+            "  got:      (1, -1)",
+        ],
+    ),
     "permute": (
         lambda: build.permute(X, (0, 2)),
         ShapeError,
