@@ -94,13 +94,6 @@ def simplify(graph: Graph) -> Graph:
     >>> simplify(Graph((("y", build.mul(build.add(x, 0.0), 1.0)),))).outputs[0][1] is x
     True
     """
-    after = simplified(graph)
-    note("nodes", (len(graph.nodes), len(after.nodes)))
-    return after
-
-
-def simplified(graph: Graph) -> Graph:
-    """`simplify` as a function of other passes, which nobody watches."""
     values = Values()
     where: dict[Node, int] = {}
     for node in topological(graph.roots):
@@ -119,6 +112,7 @@ def simplified(graph: Graph) -> Graph:
     after = Graph(outputs, updates)
     if after.outputs == graph.outputs and after.updates == graph.updates:
         after = graph
+    note("nodes", (len(graph.nodes), len(after.nodes)))
     return after
 
 

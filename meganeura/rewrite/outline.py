@@ -9,7 +9,6 @@ outside, in the same pattern.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,8 +26,11 @@ LEAST_SHARE = 0.3
 LEAST_SAVED = 24
 """A run of copies is worth a cut when it saves so many nodes."""
 
-PERIODS = 16
-"""How many distances between equal letters are tried."""
+WORDS = (1, 24)
+"""Lengths of the words whose distances are tried as periods: long ones see past repeats within."""
+
+PERIODS = 12
+"""How many distances are tried for each length."""
 
 
 @dataclass(eq=False)
@@ -95,14 +97,18 @@ def _letters(nodes: Sequence[Node]) -> Array:
 
 
 def _periods(text: Array) -> list[int]:
-    """The commonest distances between one letter and its next occurrence."""
-    last: dict[int, int] = {}
-    gaps: Counter[int] = Counter()
-    for at, letter in enumerate(text.tolist()):
-        if letter in last:
-            gaps[at - last[letter]] += 1
-        last[letter] = at
-    return [gap for gap, _ in gaps.most_common(PERIODS) if gap > 1]
+    """The commonest distances between a word and its next occurrence, for short and long words."""
+    found: dict[int, None] = {}
+    for length in WORDS:
+        word = np.zeros(max(text.size - length + 1, 0), np.int64)
+        for at in range(length):  # a hash: what collides is tried in vain
+            word = word * 1_000_003 + text[at : at + word.size]
+        order = np.argsort(word, kind="stable")
+        gaps = np.diff(order)[np.diff(word[order]) == 0]
+        sizes, counts = np.unique(gaps[gaps > 1], return_counts=True)
+        common = np.argsort(-counts, kind="stable")[:PERIODS]
+        found.update((int(sizes[i]), None) for i in common)
+    return list(found)
 
 
 def _runs(text: Array) -> list[tuple[int, int, int]]:

@@ -236,7 +236,7 @@ class Rule:
         }
         return pattern_of(left, operands, attributes, numbers)
 
-    @property
+    @cached_property
     def equation(self) -> str:
         """Both sides of the rule as people write them."""
         return self.text or equation_text(self.function)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from meganeura.ir.graph import Graph, Node
-from meganeura.rewrite.cleanup import simplified
 from meganeura.rewrite.cost import default_cost
 from meganeura.rewrite.outline import find_blocks
 from meganeura.rewrite.report import report
@@ -43,7 +42,7 @@ def rewrite(
     found = solve_in_parts(graph, blocks, settings) if blocks else None
     after, parts = found if found is not None else _whole(graph, settings)
     report(parts)
-    return simplified(after) if blocks else after
+    return after
 
 
 def _whole(graph: Graph, settings: Settings) -> tuple[Graph, list[Part]]:
