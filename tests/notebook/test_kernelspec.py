@@ -20,7 +20,7 @@ class KernelspecTests(jupyter_kernel_test.KernelTests):  # type: ignore[misc] # 
     complete_code_samples = ("1", "print('hello, world')", "%meganeura devices")
     incomplete_code_samples = ("for node in graph:", "print('''hello")
     invalid_code_samples = ("import = 7q",)
-    completion_samples = ({"text": "%megan", "matches": {"%meganeura"}},)
+    completion_samples = ({"text": "%megan", "matches": {"%meganeura", "%%meganeura"}},)
 
     def test_magics_are_loaded(self) -> None:
         """The extension is loaded before the first cell, as a line and as a cell magic."""
