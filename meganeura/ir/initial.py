@@ -152,4 +152,4 @@ def first_value(parameter: Node, seed: int = 0) -> Array:
     text = f"{seed}/{parameter.name}".encode()
     key = int.from_bytes(hashlib.sha256(text).digest()[:8], "little")
     values = parameter.attr("init").values(parameter.shape, Uniforms(key))
-    return np.ascontiguousarray(np.broadcast_to(values, parameter.shape), parameter.dtype.numpy)
+    return np.array(np.broadcast_to(values, parameter.shape), parameter.dtype.numpy, order="C")

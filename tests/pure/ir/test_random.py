@@ -132,6 +132,12 @@ def test_what_can_be_a_first_value() -> None:
     )
 
 
+def test_a_scalar_parameter_has_no_axes() -> None:
+    scalar = parameter("temperature", (), Constant(2.0))
+    assert scalar.shape == ()
+    assert scalar == 2.0
+
+
 def test_fans() -> None:
     assert fans((64, 10)) == (64, 10)
     assert fans((8, 3, 5, 5)) == (75, 200)
