@@ -29,8 +29,8 @@ KEPT = frozenset({"expand", "effect", "random"})
 
 @dataclass(eq=False, slots=True)
 class Entry:
-    """A value: the operation on earlier values that makes it, and the node whose place and name it
-    takes.
+    """A value: the operation on earlier values that makes it, the node whose place and name it
+    takes, and the one number that all its elements are, where that is known.
     """
 
     op: Op
@@ -38,7 +38,8 @@ class Entry:
     attrs: Attrs
     sample: Node
     best: Node
-    name: str | None
+    scalar: Any
+    name: str | None = None
 
 
 class Values:
@@ -56,22 +57,30 @@ class Values:
         found = self._known.get(key)
         if found is None:
             found = self._known[key] = len(self.entries)
-            self.entries.append(Entry(op, inputs, attrs, sample, node, None))
+            number = self._scalar(op, inputs, sample)
+            self.entries.append(Entry(op, inputs, attrs, sample, node, number))
         entry = self.entries[found]
-        entry.best = min(entry.best, node, key=lambda n: (n.origin.phase != "forward", n.serial))
+        if node is not entry.best:
+            entry.best = min(entry.best, node, key=_rank)
         return found
+
+    def _scalar(self, op: Op, inputs: tuple[int, ...], sample: Node) -> Any:
+        if op.name == "constant":
+            array = sample.attr("value").array
+            return array.reshape(-1)[0] if array.size == 1 else None
+        repeats = op.name in ("reshape", "expand", "permute", "slice")
+        return self.entries[inputs[0]].scalar if repeats else None
 
     def scalar(self, number: int) -> Any:
         """The one number that all elements are, seen through views that repeat or move elements;
         else None.
         """
+        return self.entries[number].scalar
+
+    def known(self, number: int) -> bool:
+        """True for a constant, and for a number under views."""
         entry = self.entries[number]
-        while entry.op.name in ("reshape", "expand", "permute", "slice") and entry.sample.size:
-            entry = self.entries[entry.inputs[0]]
-        if entry.op.name != "constant":
-            return None
-        array = entry.sample.attr("value").array
-        return array.reshape(-1)[0] if array.size == 1 else None
+        return entry.scalar is not None or entry.op.name == "constant"
 
     def array(self, number: int) -> Array | None:
         """All elements, when they are constants and not too many."""
@@ -82,6 +91,11 @@ class Values:
         if scalar is not None:
             return np.full(sample.shape, scalar)
         return np.asarray(sample.attr("value").array) if sample.op.name == "constant" else None
+
+
+def _rank(node: Node) -> tuple[bool, int]:
+    """Which of equal nodes lends its place: the forward one, then the earlier."""
+    return node.origin.phase != "forward", node.serial
 
 
 @stage("simplify")
@@ -215,7 +229,9 @@ def _folded(values: Values, node: Node, inputs: tuple[int, ...]) -> Node | None:
     """A constant in place of an operation on small constants; a number for all elements stays one
     number under views.
     """
-    if not inputs or node.op.name in KEPT or node.size == 0:
+    if not inputs or not all(values.known(n) for n in inputs):
+        return None
+    if node.op.name in KEPT or node.size == 0:
         return None
     scalars = [values.scalar(n) for n in inputs]
     if node.op.kind == "map" and all(s is not None for s in scalars):
