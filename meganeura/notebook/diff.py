@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from meganeura.notebook.layout import Box, Metrics, Placed, Wire, arrange, text_width
 
 Json = dict[str, Any]
+MOST_ABREAST = 2
 METRICS = Metrics(gap=14, track=9, channel=24, gutter=24, margin=12, idle=14)
 
 
@@ -34,9 +36,14 @@ def diff_picture(nodes: Sequence[DiffNode], shown: str) -> Json:
     but moves nothing.
     """
     rank: list[int] = []
+    room: Counter[int] = Counter()
     for i, node in enumerate(nodes):
         earlier = [rank[j] for j in (*node.before, *node.after) if j < i]
-        rank.append(1 + max(earlier, default=-1))
+        row = 1 + max(earlier, default=-1)
+        while room[row] == MOST_ABREAST:
+            row += 1
+        room[row] += 1
+        rank.append(row)
     widest = max((text_width(f"{n.label}   {n.shape}", 13) + 24 for n in nodes), default=0)
     width = max(106.0, min(widest, 220.0))
     boxes = [Box(str(i), width, 28, 0, rank[i]) for i in range(len(nodes))]

@@ -29,11 +29,8 @@ def number(node: Node) -> str | None:
     node = base(node)
     if node.op.name != "constant" or node.size != 1:
         return None
-    value = node.attr("value")
-    try:
-        return f"{float(getattr(value, 'item', lambda: value)()):.3g}"
-    except (TypeError, ValueError):
-        return None
+    value = node.attr("value").array.item()
+    return str(value) if isinstance(value, bool | int) else f"{value:.3g}"
 
 
 def short(name: str) -> str:

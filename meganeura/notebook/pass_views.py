@@ -16,7 +16,7 @@ from meganeura.plan import PassRecord, Plan
 
 Json = dict[str, Any]
 Rows = tuple[list[str], list[list[str]], str]
-MOST_DRAWN = 26
+MOST_DRAWN = 18
 
 
 @dataclass
@@ -155,10 +155,10 @@ def neighbourhood(record: PassRecord, difference: Difference) -> Json:
         label = labels[node in added].node(node)
         shape = "×".join(map(str, node.shape)) or "scalar"
         source = node.origin.source
-        where = source_view(source) if source is not None else None
+        line = source_view(source) if source is not None else None
         now = () if node in removed else places(difference.partner.get(node, node).inputs)
         old = () if node in added else places(node.inputs)
-        nodes.append(DiffNode(label, shape, state, old, now, where))
+        nodes.append(DiffNode(label, shape, state, old, now, line))
     drawn = sum(n.state != "same" for n in nodes)
     shown = f"{where}: {drawn} of {len(every)} changes" if drawn < len(every) else where
     return diff_picture(nodes, shown)
