@@ -15,6 +15,15 @@ class KernelspecTests(jupyter_kernel_test.KernelTests):  # type: ignore[misc] # 
     file_extension = ".py"
     code_hello_world = "print('hello, world')"
     code_execute_result = ({"code": "6 * 7", "result": "42"},)
+    code_display_data = (
+        {
+            "code": "from IPython.display import HTML, display; display(HTML('<b>1</b>'))",
+            "mime": "text/html",
+        },
+    )
+    code_stderr = "import sys; print('to the other stream', file=sys.stderr)"
+    code_clear_output = "from IPython.display import clear_output; clear_output()"
+    code_page_something = "print?"
     code_generate_error = "1 / 0"
     code_inspect_sample = "print"
     complete_code_samples = ("1", "print('hello, world')", "%meganeura devices")
