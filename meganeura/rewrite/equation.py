@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import inspect
-import textwrap
-from collections.abc import Callable, Mapping
-from typing import Any
+import linecache
+from collections.abc import Mapping
+from copy import deepcopy
+from functools import lru_cache
+from types import FunctionType
 
 from meganeura.ir import build
 
@@ -83,16 +85,16 @@ class _Readable(ast.NodeTransformer):
         return call
 
 
-def equation_text(function: Callable[..., Any]) -> str:
+def equation_text(function: FunctionType) -> str:
     """Both sides of a rule's function, with the equals sign between them.
 
     >>> from meganeura.rewrite.rules.powers import log_of_quotient
     >>> equation_text(log_of_quotient.function)
     'log(a / b) = log(a) - log(b)'
     """
-    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
-    definition = tree.body[0]
-    assert isinstance(definition, ast.FunctionDef)
+    code = function.__code__
+    # A copy, because reading it rewrites it.
+    definition = deepcopy(_definitions(code.co_filename)[code.co_firstlineno])
     names = _closure(function)
     sides: ast.expr | None = None
     for statement in definition.body:
@@ -109,13 +111,23 @@ def equation_text(function: Callable[..., Any]) -> str:
     return f"{left} = {right}"
 
 
+@lru_cache(maxsize=32)
+def _definitions(file: str) -> dict[int, ast.FunctionDef]:
+    """The functions of a file, by the line of their first decorator or their own."""
+    tree = ast.parse("".join(linecache.getlines(file)))
+    outer = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    inner = [node for f in outer for node in f.body if isinstance(node, ast.FunctionDef)]
+    found = [*outer, *inner]
+    return {(f.decorator_list[0] if f.decorator_list else f).lineno: f for f in found}
+
+
 def _builds(value: ast.expr) -> bool:
     """True for what makes a node: such a local is shown as what it stands for."""
     name = value.func if isinstance(value, ast.Call) else None
     return isinstance(name, ast.Name) and hasattr(build, name.id)
 
 
-def _closure(function: Callable[..., Any]) -> dict[str, ast.expr]:
+def _closure(function: FunctionType) -> dict[str, ast.expr]:
     """The functions that a rule made by another function stands on, under their own names."""
     found = inspect.getclosurevars(function).nonlocals
     return {name: ast.Name(value.__name__) for name, value in found.items() if callable(value)}

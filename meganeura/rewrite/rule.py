@@ -17,6 +17,7 @@ import random
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from types import FunctionType
 from typing import Any
 
 from meganeura.errors import MeganeuraError
@@ -134,7 +135,7 @@ class Rule:
 
     name: str
     english: str
-    function: Callable[..., Equation]
+    function: FunctionType
     where: Condition
     draw: Callable[[random.Random], Sample] | None
     group: str
@@ -143,16 +144,16 @@ class Rule:
     @cached_property
     def kinds(self) -> dict[str, str]:
         """For each parameter: "Node", "Bool", "float", or another word for an attribute."""
-        found = inspect.signature(self.function).parameters
-        return {name: str(p.annotation) for name, p in found.items()}
+        return {n: t for n, t in self.function.__annotations__.items() if n != "return"}
 
     @cached_property
     def many(self) -> str | None:
         """The parameter that stands for any number of operands, of a rule about several terms at
         once.
         """
-        found = inspect.signature(self.function).parameters.values()
-        return next((p.name for p in found if p.kind is p.VAR_POSITIONAL), None)
+        code = self.function.__code__
+        takes_more = code.co_flags & inspect.CO_VARARGS
+        return code.co_varnames[code.co_argcount] if takes_more else None
 
     def sample(self, seed: int) -> dict[str, Any]:
         """Arguments for the rule: placeholders as operands, values for numbers and attributes."""
@@ -257,6 +258,7 @@ def rule(
     """
 
     def decorate(function: Callable[..., Equation]) -> Rule:
+        assert isinstance(function, FunctionType)
         group = function.__module__.rsplit(".", 1)[-1]
         return Rule(function.__name__, english, function, where, draw, group, text)
 
