@@ -234,7 +234,11 @@ def matmul_hooks(region: Region, tile: MatmulTile, buffers: Buffers) -> Hooks:
         "LOADS_B": bn4 * tile.bk // tile.threads,
     }
     grid = (math.ceil(n / tile.bn), math.ceil(m / tile.bm), batch)
-    return Hooks("matmul", values, functions, counts, grid)
+    if tile.parts == 1:
+        return Hooks("matmul", values, functions, counts, grid)
+    sums = tile.tm * tile.tn // 4
+    values |= {"PARTS": tile.parts, "WORKERS": tile.workers, "TN4": tile.tn // 4, "SUMS": sums, "MEET": sums * tile.threads}
+    return Hooks("matmul_parts", values, functions, counts, grid)
 
 
 def _load(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -90,3 +91,49 @@ def _gpu_step(stepper: GpuStepper, feeds: Mapping[str, Any], inside: bool) -> tu
     period = lib.wgpuQueueGetTimestampPeriod(device.queue._internal)
     nanoseconds = ((ticks - ticks.min()) * period).astype(np.int64)
     return tuple((int(a), int(b)) for a, b in nanoseconds)
+
+
+def time_steps(stepper: GpuStepper | NumpyStepper, feeds: Mapping[str, Any], repeats: int, samples: int = 5) -> list[float]:
+    """Seconds a step takes on the device when `repeats` of them follow each other in one pass; one figure a sample.
+
+    Timestamps at the ends of the pass where the adapter has them, else the wall clock around submission and wait.
+    """
+    if isinstance(stepper, NumpyStepper):
+        return [_wall(lambda: stepper.push(feeds)) for _ in range(samples)]
+    stepper.stage_one(feeds)
+    if "timestamp-query" not in stepper.device.target.features:
+        return [_wall(lambda: _replayed(stepper, repeats, None)) / repeats for _ in range(samples)]
+    return [_replayed(stepper, repeats, stepper.device) / repeats for _ in range(samples + 1)][1:]
+
+
+def _wall(action: Any) -> float:
+    start = time.perf_counter()
+    action()
+    return time.perf_counter() - start
+
+
+def _replayed(stepper: GpuStepper, repeats: int, clock: Any) -> float:
+    """Runs slot 0's tape so many times in one pass; seconds by timestamps when a device to ask is given."""
+    import wgpu
+
+    device = stepper.device.handle
+    writes = None
+    if clock is not None:
+        queries = device.create_query_set(type="timestamp", count=2)
+        usage = wgpu.BufferUsage
+        out = device.create_buffer(size=16, usage=usage.QUERY_RESOLVE | usage.COPY_SRC)
+        writes = {"query_set": queries, "beginning_of_pass_write_index": 0, "end_of_pass_write_index": 1}
+    encoder = device.create_command_encoder()
+    compute = encoder.begin_compute_pass(timestamp_writes=writes) if writes else encoder.begin_compute_pass()
+    stepper.recorder.replay(compute, [stepper.tape(0)] * repeats)
+    compute.end()
+    if writes is None:
+        device.queue.submit([encoder.finish()])
+        stepper.device.wait()
+        return 0.0
+    from wgpu.backends.wgpu_native._api import lib
+
+    encoder.resolve_query_set(queries, 0, 2, out, 0)
+    device.queue.submit([encoder.finish()])
+    begin, end = np.frombuffer(device.queue.read_buffer(out), np.uint64)
+    return float(int(end - begin) * lib.wgpuQueueGetTimestampPeriod(device.queue._internal) * 1e-9)

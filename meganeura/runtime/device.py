@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 
@@ -36,6 +37,7 @@ class GpuDevice:
         self._lock = threading.Lock()
         self.verified: set[str] = set()
         self.allocated = 0
+        self.senders: WeakSet[Any] = WeakSet()
 
     @property
     def name(self) -> str:
@@ -61,8 +63,11 @@ class GpuDevice:
             self.guarded(lambda: self.handle.queue.write_buffer(buffer, offset, array))
 
     def read(self, pieces: Sequence[tuple[Any, int, int]]) -> list[bytes]:
-        """The bytes of (buffer, offset, count) pieces, in one copy and one wait."""
+        """The bytes of (buffer, offset, count) pieces, in one copy and one wait, after all that was recorded."""
         import wgpu
+
+        for sender in list(self.senders):
+            sender.settle()
 
         sizes = [(n + 3) // 4 * 4 for _, _, n in pieces]
         total = sum(sizes)

@@ -6,7 +6,8 @@ nothing is read back between steps, and the host stays ahead of the device.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -38,8 +39,33 @@ class Ring:
         return self.buffer, slot * self.stride, self.bytes
 
 
+class Staging:
+    """Host memory for the feeds of one submission, and the submission that still reads it."""
+
+    def __init__(self, inputs: Sequence[Node], align: int, slots: int) -> None:
+        self.memory = {n: np.zeros((slots, _stride(n, align, slots)), np.uint8) for n in inputs}
+        self.rows = {str(n.name): self._typed(n) for n in inputs}
+        self.sending: Future[None] | None = None
+
+    def _typed(self, node: Node) -> list[Array]:
+        """For each slot a view in the feed's own type and shape."""
+        memory = self.memory[node]
+        dtype = np.uint32 if node.dtype.name == "bool" else node.dtype.numpy
+        return [row[: node.nbytes].view(dtype).reshape(node.shape) for row in memory]
+
+    def settle(self) -> None:
+        """Waits until nothing reads the memory; raises what the submission raised."""
+        if self.sending is not None:
+            sent, self.sending = self.sending, None
+            sent.result()
+
+
 class GpuStepper:
-    """Steps of one program on a GPU."""
+    """Steps of one program on a GPU.
+
+    The calling thread stages feeds and records; a second one writes the feeds, closes the recording and submits it, which is
+    native code that holds no lock of the interpreter.
+    """
 
     def __init__(self, plan: Plan, device: GpuDevice, store: ParameterStore, pipelines: Mapping[str, Any], slots: int) -> None:
         self.plan, self.device, self.store, self.slots = plan, device, store, max(slots, 1)
@@ -52,10 +78,10 @@ class GpuStepper:
         self._feeds = {n: Ring(device, n, self.slots) for n in self.inputs if n in needed}
         self._outputs = {n: Ring(device, n, self.slots) for n in _output_holders(plan)}
         align = device.target.offset_alignment
-        self._stage = {
-            str(n.name): np.zeros((self.slots, _stride(n, align, self.slots)), np.uint8) for n in self.inputs
-        }
-        self._rows = {str(n.name): self._typed_rows(n) for n in self.inputs}
+        self._sets = [Staging(self.inputs, align, self.slots) for _ in range(2 if slots > 1 else 1)]
+        self._turn = 0
+        self._sender = ThreadPoolExecutor(1) if slots > 1 else None
+        device.senders.add(self)
         self._groups: list[Any] = []
         self._tapes: list[list[Entry] | None] = [None] * self.slots
         self._staged = 0
@@ -70,11 +96,9 @@ class GpuStepper:
         buffers = self.plan.memory.buffers
         return {b.index: self.device.buffer(b.nbytes, "an intermediate tensor") for b in buffers if b.index in used}
 
-    def _typed_rows(self, node: Node) -> list[Array]:
-        """For each slot a view of the staging memory in the feed's own type and shape."""
-        stage = self._stage[str(node.name)]
-        dtype = np.uint32 if node.dtype.name == "bool" else node.dtype.numpy
-        return [stage[s, : node.nbytes].view(dtype).reshape(node.shape) for s in range(self.slots)]
+    @property
+    def _rows(self) -> dict[str, list[Array]]:
+        return self._sets[self._turn].rows
 
     def _history_buffers(self) -> dict[Node, tuple[Any, int]]:
         """Where outputs wait to be read, and how many submissions fit."""
@@ -110,8 +134,11 @@ class GpuStepper:
         """Writes the feeds of one step to slot 0 without running it."""
         for name, value in checked(self.inputs, feeds).items():
             self._rows[name][0][...] = value
+        self._write(self._sets[self._turn], 1)
+
+    def _write(self, staging: Staging, count: int) -> None:
         for node, ring in self._feeds.items():
-            self.device.write(ring.buffer, self._stage[str(node.name)][:1])
+            self.device.write(ring.buffer, staging.memory[node][:count])
 
     def flush(self) -> None:
         """Submits what is staged: one write a feed, one compute pass for all steps."""
@@ -119,23 +146,37 @@ class GpuStepper:
         if not count:
             return
         self._staged = 0
-        for node, ring in self._feeds.items():
-            self.device.write(ring.buffer, self._stage[str(node.name)][:count])
+        staging = self._sets[self._turn]
         tapes = [self.tape(slot) for slot in range(count)]
-
-        def submit() -> None:
-            encoder = self.device.handle.create_command_encoder()
-            compute = encoder.begin_compute_pass()
-            self.recorder.replay(compute, tapes)
-            compute.end()
-            self._keep(encoder)
-            self.device.handle.queue.submit([encoder.finish()])
-
-        self.device.guarded(submit)
+        encoder = self.device.guarded(lambda: self._record(tapes))
+        if self._sender is None:
+            self._send(staging, count, encoder)
+        else:
+            staging.sending = self._sender.submit(self._send, staging, count, encoder)
+            self._turn = 1 - self._turn
+            self._sets[self._turn].settle()
         if self._kept:
             self._chunks.append(count)
             if len(self._chunks) >= min(chunks for _, chunks in self._kept.values()):
                 self._fetch()
+
+    def _record(self, tapes: Sequence[Sequence[Entry]]) -> Any:
+        """All launches of some steps in one compute pass."""
+        encoder = self.device.handle.create_command_encoder()
+        compute = encoder.begin_compute_pass()
+        self.recorder.replay(compute, tapes)
+        compute.end()
+        self._keep(encoder)
+        return encoder
+
+    def _send(self, staging: Staging, count: int, encoder: Any) -> None:
+        self._write(staging, count)
+        self.device.guarded(lambda: self.device.handle.queue.submit([encoder.finish()]))
+
+    def settle(self) -> None:
+        """Waits until everything recorded is submitted."""
+        for staging in self._sets:
+            staging.settle()
 
     def _keep(self, encoder: Any) -> None:
         """Copies this submission's outputs to where they wait to be read."""
@@ -146,6 +187,7 @@ class GpuStepper:
 
     def _fetch(self) -> None:
         """Brings waiting outputs to the host."""
+        self.settle()
         if not self._chunks:
             return
         pieces = [(b, 0, len(self._chunks) * self._outputs[n].stride * self.slots) for n, (b, _) in self._kept.items()]
@@ -203,6 +245,7 @@ class GpuStepper:
     def wait(self) -> None:
         """Submits what is staged and waits until the device is done."""
         self.flush()
+        self.settle()
         self.device.wait()
 
     def read(self, name: str) -> Array:

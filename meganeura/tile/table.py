@@ -22,6 +22,9 @@ MATMUL_TILES = (
 )
 """From the most reuse to the most workgroups."""
 
+TEAM_TILES = (MatmulTile(16, 16, 64, 4, 4, 16), MatmulTile(16, 16, 32, 4, 4, 8))
+"""For products whose tiles are too few to fill the machine: teams share the terms of a tile."""
+
 
 @stage("tile")
 def tile(
@@ -59,12 +62,12 @@ def _forced(region: Region, target: Target, wanted: Mapping[Node, tuple[str, tup
 
 
 def _make(region: Region, name: str, sizes: tuple[int, ...]) -> Tile:
-    kinds = {"matmul": (MatmulTile, 5), "reduce": (ReduceTile, 3), "map": (MapTile, 2)}
-    kind, count = kinds[region.kind]
-    if len(sizes) != count or min(sizes) < 1:
+    kinds = {"matmul": (MatmulTile, (5, 6)), "reduce": (ReduceTile, (3,)), "map": (MapTile, (2,))}
+    kind, counts = kinds[region.kind]
+    if len(sizes) not in counts or min(sizes) < 1:
         raise OptionError(
-            f"a tile of a {region.kind} kernel has {count} sizes of at least 1",
-            expected=", ".join(list(kind.__dataclass_fields__)[:count]),
+            f"a tile of a {region.kind} kernel has {' or '.join(map(str, counts))} sizes of at least 1",
+            expected=", ".join(list(kind.__dataclass_fields__)[: counts[-1]]),
             got=str(sizes),
             hint=f"options.tile = {{{name!r}: (...)}}",
         )
@@ -118,6 +121,10 @@ def _matmul(region: Region, target: Target) -> MatmulTile:
         waste = math.ceil(m / candidate.bm) * candidate.bm * math.ceil(n / candidate.bn) * candidate.bn / (m * n)
         if grid >= target.units and waste <= 1.5:
             return candidate
+    terms = region.anchors[0].inputs[0].shape[-1]
+    teams = [t for t in TEAM_TILES if broken_rule(t, target) is None and terms >= t.bk]
+    if teams and not target.software:
+        return teams[0]
     return _smallest(legal, m, n)
 
 

@@ -66,23 +66,33 @@ class ReduceTile:
 
 @dataclass(frozen=True)
 class MatmulTile:
-    """The workgroup's tile `bm` x `bn` in steps of `bk`, the invocation's register tile `tm` x `tn`."""
+    """The workgroup's tile `bm` x `bn` in steps of `bk`, the invocation's register tile `tm` x `tn`.
+
+    With `parts` over 1 so many teams of invocations share the terms of each step.
+    """
 
     bm: int
     bn: int
     bk: int
     tm: int
     tn: int
+    parts: int = 1
+
+    @property
+    def workers(self) -> int:
+        """Invocations that cover the tile once."""
+        return (self.bm // self.tm) * (self.bn // self.tn)
 
     @property
     def threads(self) -> int:
         """Invocations of a workgroup."""
-        return (self.bm // self.tm) * (self.bn // self.tn)
+        return self.workers * self.parts
 
     @property
     def workgroup_bytes(self) -> int:
-        """Workgroup memory in bytes: a slice of either operand, padded by one vector a row."""
-        return 16 * self.bk * (self.bm // 4 + 1 + self.bn // 4 + 1)
+        """Workgroup memory in bytes: a slice of either operand, padded by one vector a row, and the teams' sums."""
+        slices = 16 * self.bk * (self.bm // 4 + 1 + self.bn // 4 + 1)
+        return slices + (4 * self.threads * self.tm * self.tn if self.parts > 1 else 0)
 
     def registers(self) -> int:
         """32-bit registers an invocation is assumed to need."""
@@ -91,7 +101,8 @@ class MatmulTile:
 
     def describe(self) -> str:
         """The tile in words."""
-        return f"{self.bm}×{self.bn}×{self.bk}, {self.tm}×{self.tn} per invocation"
+        teams = f", {self.parts} teams" if self.parts > 1 else ""
+        return f"{self.bm}×{self.bn}×{self.bk}, {self.tm}×{self.tn} per invocation{teams}"
 
 
 Tile = MapTile | ReduceTile | MatmulTile
