@@ -142,8 +142,8 @@ def profile_bundle(profile: Any) -> Bundle:
             kernel.name,
             kernel.label,
             kernel.phase,
-            f"{kernel.median_us:.3g}",
-            f"{kernel.p5_us:.3g} to {kernel.p95_us:.3g}",
+            figures(kernel.median_us),
+            f"{figures(kernel.p5_us)} to {figures(kernel.p95_us)}",
             f"{kernel.median_us / total:.0%}",
             quantity(kernel.flops, ""),
             size(kernel.bytes),
@@ -157,8 +157,8 @@ def profile_bundle(profile: Any) -> Bundle:
         f"{profile.name}, {profile.kind}: {len(rows)} kernels on {profile.target.name}",
         _PROFILE_COLUMNS,
         rows,
-        f"A step takes {profile.step_us:.3g} µs (median of {profile.steps}, {profile.clock}); the "
-        f"kernels alone {profile.busy_us:.3g} µs.",
+        f"A step takes {figures(profile.step_us)} µs (median of {profile.steps}, {profile.clock}); "
+        f"the kernels alone {figures(profile.busy_us)} µs.",
     )
     return {"text/plain": repr(sheet), "text/html": sheet.html()}
 
@@ -167,6 +167,11 @@ _PROFILE_COLUMNS = (
     *("kernel", "what", "phase", "median µs", "5 to 95 %", "share", "flops", "bytes", "of peak"),
     *("tile", "from"),
 )
+
+
+def figures(number: float) -> str:
+    """Three figures, and all before the point: 0.123, 12.3, 1,234."""
+    return f"{number:,.0f}" if number >= 1000 else f"{number:.3g}"
 
 
 def chart_bundle(figure: Any) -> Bundle:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from meganeura.notebook.sampling import Sampler
 from meganeura.notebook.widgets import Benches, LiveProgram
 from meganeura.train.run import Progress, Run, Series
 
@@ -108,6 +109,7 @@ class LiveRun:
     spent: float = 0.0
     sent: float = -math.inf
     program: Any = None
+    sampler: Sampler | None = None
     last: Progress | None = None
 
     def __call__(self, progress: Progress) -> None:
@@ -129,20 +131,24 @@ class LiveRun:
         if progress.steps is not None and progress.steps_per_second > 0:
             left = max(progress.steps - progress.step, 0) / progress.steps_per_second
         cost = self.spent / elapsed
-        live.push(
-            {
-                "run": view,
-                "elapsed_s": elapsed,
-                "left_s": left or 0.0,
-                "views_cost": cost,
-                "sentence": sentence(view, cost),
-            }
-        )
+        shown: dict[str, Any] = {
+            "run": view,
+            "elapsed_s": elapsed,
+            "left_s": left or 0.0,
+            "views_cost": cost,
+            "sentence": sentence(view, cost),
+        }
+        if self.sampler is not None and not progress.finished:
+            self.sampler.sample()
+        if self.program.timings:
+            shown |= live.times(self.program)
+        live.push(shown)
 
     def _bench(self, run: Run) -> LiveProgram:
         """The workbench of the compiled step, displayed the first time."""
         if self.live is None:
             self.program = run.step_program
+            self.sampler = Sampler(self.program)
             self.live = self.benches.of(self.program)
             self.live.widget.tab = "loss"
             self.live.push({})

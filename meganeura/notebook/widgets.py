@@ -19,6 +19,7 @@ import traitlets
 
 from meganeura.errors import MeganeuraError
 from meganeura.notebook.failures import error_place
+from meganeura.notebook.step_views import median_views, schedule_view, timings_view
 from meganeura.notebook.views import program_view
 from meganeura.trace import Event, watch
 
@@ -162,6 +163,14 @@ class LiveProgram:
     def push(self, live: dict[str, Any]) -> None:
         """Shows what a run has reached, in one message."""
         self._write(live=live)
+
+    def times(self, program: Any) -> dict[str, Any]:
+        """The measured times as they are now, in the form of the live trait."""
+        medians = median_views(program.timings)
+        total = schedule_view(program.plan, medians, self.widget.view["kernels"])["total_us"]
+        steps = max(len(times) for times in program.timings.values())
+        shown = timings_view(self.widget.view["kernels"], medians, steps, total)
+        return {"timings": shown, "step_us": shown["step_us"]}
 
     def finish(self, run: dict[str, Any]) -> None:
         """Keeps a run's curve in the view."""

@@ -91,6 +91,10 @@ def wait_for(server: Server, seconds: float = 60) -> None:
 def serve(folder: Path, environment: dict[str, str], base_url: str = "/") -> Iterator[Server]:
     """JupyterLab on a folder of notebooks; ended when the block ends."""
     port, token = free_port(), secrets.token_hex(16)
+    settings = Path(environment["JUPYTER_CONFIG_DIR"]) / "lab/user-settings"
+    ask_nothing = settings / "@jupyterlab/apputils-extension/notification.jupyterlab-settings"
+    ask_nothing.parent.mkdir(parents=True, exist_ok=True)
+    ask_nothing.write_text('{"fetchNews": "false", "checkForUpdates": false}')
     log = folder.parent / "jupyter.log"
     command = [
         *(sys.executable, "-m", "jupyterlab", *OPTIONS),

@@ -117,6 +117,18 @@ def test_the_program_shares_what_was_trained(model: Notebook) -> None:
     assert np.array_equal(model["run"].parameters["hidden.w"], after["hidden.w"])
 
 
+def test_a_live_view_changes_no_bit(model: Notebook) -> None:
+    start = model["net"].parameters
+    cell = f"%%meganeura train net --steps 30 --lr 0.05 -o run\n{BATCHES}"
+    model.ok(cell)
+    seen = model["run"].history.losses
+    timings = model["run"].step_program.timings
+    assert set(timings) == {kernel.name for kernel in model["run"].step_program.kernels}
+    model["net"].set_parameters(start)
+    model.ok(cell.replace("-o run", "-o blind --view none"))
+    assert np.array_equal(seen, model["blind"].history.losses)
+
+
 def test_profile(model: Notebook) -> None:
     result = model.ok("%meganeura profile net --steps 3 -o times")
     assert result is model["times"]

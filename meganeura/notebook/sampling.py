@@ -1,0 +1,71 @@
+"""Kernel times while a run goes on: now and then a step is timed beside it, and taken back.
+
+A timed step writes the parameters like any other. So it runs on made-up feeds, and what the program
+keeps on the device is put back: the run's numbers are the same bits as without a view.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from meganeura.errors import MeganeuraError
+from meganeura.ir.graph import Array, Node
+from meganeura.runtime.clock import time_launches
+from meganeura.train.state import kept, to_device, to_host
+
+SHARE = 60  # a sample may cost a sixtieth of the time
+KEEP = 200  # times kept of each kernel
+MOST_BYTES = 64 << 20  # larger programs are timed by %meganeura profile only
+
+
+def made_up(node: Node) -> Array:
+    """A feed of the right shape, the same each time: small numbers, integers zero."""
+    if node.dtype.is_float:
+        return np.random.default_rng(0).normal(0, 0.1, node.shape).astype(node.dtype.numpy)
+    return np.zeros(node.shape, node.dtype.numpy)
+
+
+class Sampler:
+    """Times the launches of one program, as rarely as its cost asks for."""
+
+    def __init__(self, program: Any) -> None:
+        self.program = program
+        held = sum(node.nbytes for node in kept(program.graph))
+        self.able = held + program.memory.planned <= MOST_BYTES
+        self._next = float("-inf")
+        self._stepper: Any = None
+        self._feeds: dict[str, Array] = {}
+
+    def sample(self) -> bool:
+        """Times one step, if it is due; whether there are new times."""
+        now = time.monotonic()
+        if not self.able or now < self._next:
+            return False
+        try:
+            spans = self._time()
+        except MeganeuraError:  # a lost device: the run itself will say so
+            self.able = False
+            return False
+        for launch, (start, end) in zip(self.program.schedule.launches, spans, strict=True):
+            times = self.program.timings.setdefault(launch.kernel.name, [])
+            times.append((end - start) / 1e3)
+            del times[:-KEEP]
+        done = time.monotonic()
+        self._next = done + SHARE * (done - now)
+        return bool(spans)
+
+    def _time(self) -> tuple[tuple[int, int], ...]:
+        """Start and end of each launch in nanoseconds; () where the device has no clock."""
+        if self._stepper is None:
+            self._stepper = self.program.stepper()
+            self._feeds = {str(node.name): made_up(node) for node in self.program.graph.inputs}
+        state = to_host(self.program)
+        try:
+            found = time_launches(self._stepper, self._feeds, 1)
+        finally:
+            to_device(self.program, state)
+        self.able = bool(found.spans)
+        return found.spans[0] if found.spans else ()
