@@ -70,14 +70,14 @@ def of_array(array: np.ndarray[Any, Any]) -> DType:
 
 
 def as_dtype(value: object) -> DType:
-    """A data type from itself, its name such as "f32", or a NumPy type."""
+    """A data type from itself, a name such as "f32", a NumPy type, or float, int, bool."""
     if isinstance(value, DType):
         return value
-    if isinstance(value, str) and value in DTYPES:
-        return DTYPES[value]
     for found in DTYPES.values():
-        if value is found.numpy or (isinstance(value, np.dtype) and value == np.dtype(found.numpy)):
+        if value in (found.name, np.dtype(found.numpy).name, found.numpy, np.dtype(found.numpy)):
             return found
+    if value in (float, int, bool):
+        return {float: f32, int: i32, bool: bool_}[value]
     raise DTypeError(
         "not a data type of tensors",
         expected=f"one of {', '.join(DTYPES)}",

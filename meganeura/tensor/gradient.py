@@ -7,6 +7,8 @@ from typing import overload
 
 from meganeura.autodiff import RULES, backward
 from meganeura.autodiff.rules import Rule
+from meganeura.errors import GradientError
+from meganeura.ir.source import here
 from meganeura.tensor.tensor import Tensor
 
 
@@ -31,6 +33,15 @@ def grad(
     (3,)
     """
     tensors = [wrt] if isinstance(wrt, Tensor) else list(wrt)
+    for tensor in tensors:
+        if not isinstance(tensor, Tensor):
+            raise GradientError(
+                "a gradient is taken by tensors",
+                expected="a tensor, or several",
+                got=repr(tensor),
+                hint="keep the tensor: w = mg.parameter(...); mg.grad(loss, [w])",
+                origin=here(),
+            )
     found = backward(loss.node, [t.node for t in tensors], rules)
     results = tuple(Tensor(found[t.node]) for t in tensors)
     return results[0] if isinstance(wrt, Tensor) else results

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from meganeura import trace
-from meganeura.errors import DTypeError, ShapeError
+from meganeura.errors import DTypeError, OptionError, ShapeError
 from meganeura.ir import build
 from meganeura.ir.dtypes import DType, as_dtype, f32
 from meganeura.ir.graph import Shape
@@ -32,6 +32,19 @@ def sizes_of(shape: Any) -> Shape:
     return tuple(map(int, sizes))
 
 
+def checked_name(name: Any) -> str:
+    """The name, when it is a word of the user's; OptionError otherwise."""
+    if not isinstance(name, str) or not name or name.startswith("meganeura."):
+        raise OptionError(
+            "a tensor's name is a word",
+            expected='text such as "x", that does not start with "meganeura."',
+            got=repr(name),
+            hint='the name comes first: mg.input("x", (128, 64))',
+            origin=here(),
+        )
+    return name
+
+
 def input(name: str, shape: Sequence[int] = (), dtype: DType | str = f32) -> Tensor:
     """A feed: its value comes with each call of the program, by this name.
 
@@ -39,7 +52,7 @@ def input(name: str, shape: Sequence[int] = (), dtype: DType | str = f32) -> Ten
     >>> mg.input("y", (128,), mg.i32).dtype
     i32
     """
-    return Tensor(build.input_(name, sizes_of(shape), as_dtype(dtype)))
+    return Tensor(build.input_(checked_name(name), sizes_of(shape), as_dtype(dtype)))
 
 
 def parameter(
@@ -67,7 +80,7 @@ def parameter(
                 origin=here(),
             )
     sizes = sizes_of(shape)
-    full = ".".join((*trace.current_build().scope, name))
+    full = ".".join((*trace.current_build().scope, checked_name(name)))
     recipe = as_initial(init, sizes)
     return Tensor(build.parameter(full, sizes, recipe, as_dtype(dtype), trainable))
 

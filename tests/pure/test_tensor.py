@@ -331,6 +331,22 @@ def test_messages() -> None:
         "  got:      (None, 64)",
         "  try:      the batch has a fixed size too: compile once for each size",
     ]
+    with pytest.raises(OptionError) as nameless:
+        mg.input((2, 3))  # type: ignore[arg-type] # what a beginner writes
+    assert message(nameless.value) == [
+        "a tensor's name is a word",
+        '  expected: text such as "x", that does not start with "meganeura."',
+        "  got:      (2, 3)",
+        '  try:      the name comes first: mg.input("x", (128, 64))',
+    ]
+    with pytest.raises(GradientError) as by_name:
+        mg.grad(x.sum(), ["x"])  # type: ignore[list-item] # what a beginner writes
+    assert message(by_name.value) == [
+        "a gradient is taken by tensors",
+        "  expected: a tensor, or several",
+        "  got:      'x'",
+        "  try:      keep the tensor: w = mg.parameter(...); mg.grad(loss, [w])",
+    ]
     with pytest.raises(GradientError) as loss:
         mg.grad(x, x)
     assert message(loss.value) == [

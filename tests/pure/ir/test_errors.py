@@ -356,6 +356,8 @@ def test_the_line_is_quoted() -> None:
 def test_types_by_name_and_from_numpy() -> None:
     assert as_dtype("f16") is f16
     assert as_dtype(np.int32) is i32
+    assert as_dtype("int32") is i32
+    assert (as_dtype(float), as_dtype(int), as_dtype(bool)) == (f32, i32, bool_)
     assert as_dtype(np.dtype("float32")) is f32
     assert as_dtype(u32) is u32
     assert isinstance(X, Node)
