@@ -24,13 +24,19 @@ from meganeura.trace import Event, watch
 
 
 def compile_graph(
-    source: Graph, options: Options, target: Target, name: str = "program", kind: ProgramKind = "inference"
+    source: Graph,
+    options: Options,
+    target: Target,
+    name: str = "program",
+    kind: ProgramKind = "inference",
 ) -> Plan:
     """A graph of operations -> a plan of launches, for one target under the given options."""
     records: list[PassRecord] = []
 
     def record(event: Event) -> None:
-        records.append(PassRecord(event.stage, event.before, event.after, event.seconds, event.notes))
+        records.append(
+            PassRecord(event.stage, event.before, event.after, event.seconds, event.notes)
+        )
 
     start = time.perf_counter()
     with watch(record):

@@ -54,7 +54,7 @@ class Plan:
     options: Options
     target: Target
     passes: tuple[PassRecord, ...]
-    schedule: Schedule
+    schedule: Schedule[Kernel]
     memory: MemoryPlan
     holders: tuple[tuple[str, Node], ...]
     updates: tuple[tuple[Node, Node], ...]

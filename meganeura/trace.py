@@ -69,7 +69,9 @@ def stage(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
                 after = function(*args, **kwargs)
             finally:
                 _watch.reset(token)
-            event = Event(name, args[0] if args else None, after, time.perf_counter() - start, notes)
+            event = Event(
+                name, args[0] if args else None, after, time.perf_counter() - start, notes
+            )
             for callback in current.callbacks:
                 callback(event)
             return after

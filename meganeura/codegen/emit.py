@@ -19,9 +19,13 @@ from meganeura.trace import note, stage
 
 
 @stage("emit")
-def emit(regions: tuple[Region, ...], tiles: tuple[Tile, ...], target: Target) -> tuple[Kernel, ...]:
+def emit(
+    regions: tuple[Region, ...], tiles: tuple[Tile, ...], target: Target
+) -> tuple[Kernel, ...]:
     """Regions with tiles -> kernels with WGSL, in the same order."""
-    kernels = tuple(kernel(f"k{i}", r, t) for i, (r, t) in enumerate(zip(regions, tiles, strict=True)))
+    kernels = tuple(
+        kernel(f"k{i}", r, t) for i, (r, t) in enumerate(zip(regions, tiles, strict=True))
+    )
     for made in kernels:
         _check(made, target)
     note("lines", sum(k.wgsl.count("\n") for k in kernels))
@@ -62,13 +66,17 @@ def _hooks(region: Region, tile: Tile, buffers: Buffers) -> Hooks:
 
 def _bindings(buffers: Buffers) -> tuple[Binding, ...]:
     """What is only read, in order of first use, then what is written."""
-    read = [Binding(n, "read", buffers.names.of(n)) for n in buffers.read if n not in buffers.written]
+    read = [
+        Binding(n, "read", buffers.names.of(n)) for n in buffers.read if n not in buffers.written
+    ]
     return tuple(read + [Binding(n, "read_write", buffers.names.of(n)) for n in buffers.written])
 
 
 def _module(buffers: Buffers, bindings: tuple[Binding, ...], hooks: Hooks) -> list[Line]:
     declared = [
-        Line(f"@group(0) @binding({i}) var<storage, {b.access}> {b.name}: array<{_element(buffers, b.node)}>;")
+        Line(
+            f"@group(0) @binding({i}) var<storage, {b.access}> {b.name}: array<{_element(buffers, b.node)}>;"
+        )
         for i, b in enumerate(bindings)
     ]
     head = [Line("enable f16;")] if any(b.node.dtype.name == "f16" for b in bindings) else []
@@ -76,7 +84,17 @@ def _module(buffers: Buffers, bindings: tuple[Binding, ...], hooks: Hooks) -> li
     helpers = prelude.needed("\n".join(line.text for line in hooks.functions))
     helper_lines = [Line(text) for text in helpers.split("\n")] if helpers else []
     blank = [Line("")]
-    return [*head, *declared, *blank, *constants(hooks.constants), *helper_lines, *blank, *hooks.functions, *blank, *body]
+    return [
+        *head,
+        *declared,
+        *blank,
+        *constants(hooks.constants),
+        *helper_lines,
+        *blank,
+        *hooks.functions,
+        *blank,
+        *body,
+    ]
 
 
 def _element(buffers: Buffers, node: Node) -> str:
@@ -106,7 +124,9 @@ def _check_size(node: Node, target: Target) -> None:
     """A tensor lies in one buffer, and a kernel binds it whole."""
     limit = min(target.storage_binding, target.buffer_size)
     if node.nbytes > limit:
-        label = f"the {node.op.name} {node.name!r}" if node.name else f"the result of {node.op.name}"
+        label = (
+            f"the {node.op.name} {node.name!r}" if node.name else f"the result of {node.op.name}"
+        )
         raise TargetError(
             f"{label} is too large for one buffer",
             expected=f"at most {limit:,} bytes on {target.name}",

@@ -57,7 +57,9 @@ class Line:
 class Emitter:
     """Writes statements into one function."""
 
-    def __init__(self, buffers: Buffers, stored: frozenset[Node], known: Mapping[Node, str], depth: int = 1) -> None:
+    def __init__(
+        self, buffers: Buffers, stored: frozenset[Node], known: Mapping[Node, str], depth: int = 1
+    ) -> None:
         self.buffers = buffers
         self.stored = stored
         self.known = known
@@ -120,8 +122,10 @@ class Emitter:
             return self._gather(node, at)
         if kind != "map":
             raise SpecError(
-                f"a {node.op.name} is neither stored nor in registers", expected="a fused region that holds it",
-                got=repr(node), origin=node.origin,
+                f"a {node.op.name} is neither stored nor in registers",
+                expected="a fused region that holds it",
+                got=repr(node),
+                origin=node.origin,
             )
         return self._map(node, at)
 
@@ -166,7 +170,11 @@ class Emitter:
         name = self.fresh()
         clamped = f"u32(clamp(i32({raw}), 0, {count - 1}))"
         self.put(f"let {name} = {clamped};", node)
-        place = (*single[:axis], ix.var(name, count) if count > 1 else ix.ZERO, *single[axis + rank :])
+        place = (
+            *single[:axis],
+            ix.var(name, count) if count > 1 else ix.ZERO,
+            *single[axis + rank :],
+        )
         return self.value(source, (place,))
 
     def _gather_lanes(self, node: Node, at: Lanes) -> str:
@@ -218,7 +226,9 @@ class Emitter:
         if len(at) == 4:
             if neighbours(flats) and self.buffers.is_vector(buffer):
                 self.buffers.vector_use.add(buffer)
-                return self._let(node, from_storage(f"{name}[{ix.text(ix.div(flats[0], 4))}]", node.dtype, 4))
+                return self._let(
+                    node, from_storage(f"{name}[{ix.text(ix.div(flats[0], 4))}]", node.dtype, 4)
+                )
             return self._each(node, at)
         if self.buffers.vectors is not None and buffer in self.buffers.vectors:
             place = f"[{ix.text(ix.div(flats[0], 4))}][{ix.text(ix.mod(flats[0], 4))}]"
@@ -234,7 +244,10 @@ class Emitter:
         flats = [ix.flatten(single, node.shape) for single in at]
         if len(at) == 4 and neighbours(flats) and self.buffers.is_vector(buffer):
             self.buffers.vector_use.add(buffer)
-            self.put(f"{name}[{ix.text(ix.div(flats[0], 4))}] = {to_storage(value, node.dtype, 4)};", node)
+            self.put(
+                f"{name}[{ix.text(ix.div(flats[0], 4))}] = {to_storage(value, node.dtype, 4)};",
+                node,
+            )
             return
         self.buffers.scalar_store.add(buffer)
         for lane, flat in enumerate(flats):
@@ -264,7 +277,11 @@ def to_storage(value: str, dtype: DType, lanes: int) -> str:
     """What is written for a value; bools lie in buffers as 0 and 1."""
     if dtype.name != "bool":
         return value
-    return f"select(0u, 1u, {value})" if lanes == 1 else f"select(vec4<u32>(0u), vec4<u32>(1u), {value})"
+    return (
+        f"select(0u, 1u, {value})"
+        if lanes == 1
+        else f"select(vec4<u32>(0u), vec4<u32>(1u), {value})"
+    )
 
 
 def literal(node: Node, lanes: int) -> str:

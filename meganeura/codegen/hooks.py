@@ -54,7 +54,9 @@ def map_hooks(region: Region, tile: MapTile, buffers: Buffers, suffix: str = "")
     _store_roots(region, emit, [region.bases(s) for s in starts], region.roots)
     functions = [Line(f"fn element{suffix}(v: u32) {{"), *emit.lines, Line("}")]
     grid = folded(tile.groups(region.space.rows))
-    return Hooks("map", {"WORKGROUP": tile.workgroup, "COUNT": count, "FOLD": FOLD}, functions, {}, grid)
+    return Hooks(
+        "map", {"WORKGROUP": tile.workgroup, "COUNT": count, "FOLD": FOLD}, functions, {}, grid
+    )
 
 
 def _store_roots(region: Region, emit: Emitter, bases: list, roots: tuple[Node, ...]) -> None:  # type: ignore[type-arg]
@@ -83,7 +85,11 @@ def reduce_hooks(region: Region, tile: ReduceTile, buffers: Buffers) -> Hooks:
     if element_roots:
         terms = lanes_of(ix.var("k", space.length // tile.lanes), tile.lanes)
         _store_roots(region, emit, [region.bases(row, t) for t in terms], element_roots)
-    functions += [Line("fn finish_element(row: u32, k: u32, state: State) {"), *emit.lines, Line("}")]
+    functions += [
+        Line("fn finish_element(row: u32, k: u32, state: State) {"),
+        *emit.lines,
+        Line("}"),
+    ]
     terms_count = space.length // tile.lanes
     values: dict[str, int | bool] = {
         "ROWS": space.rows,
@@ -135,7 +141,12 @@ def _start(op: str, node: Node) -> str:
 
 
 def _accumulate(
-    region: Region, tile: ReduceTile, buffers: Buffers, phase: int, anchors: tuple[Node, ...], known: dict[Node, str]
+    region: Region,
+    tile: ReduceTile,
+    buffers: Buffers,
+    phase: int,
+    anchors: tuple[Node, ...],
+    known: dict[Node, str],
 ) -> list[Line]:
     """One more term (or four) for every reduction of a phase."""
     space = region.space
@@ -192,7 +203,12 @@ def _merge(phase: int, anchors: tuple[Node, ...], known: dict[Node, str]) -> lis
             greater = f"b.{field}_best > a.{field}_best"
             equal = f"(b.{field}_best == a.{field}_best) & (b.{field} < a.{field})"
             better = f"(b.{field} != 2147483647i) & (({greater}) | ({equal}) | (a.{field} == 2147483647i))"
-            lines.append(Line(f"  if ({better}) {{ both.{field}_best = b.{field}_best; both.{field} = b.{field}; }}", anchor))
+            lines.append(
+                Line(
+                    f"  if ({better}) {{ both.{field}_best = b.{field}_best; both.{field} = b.{field}; }}",
+                    anchor,
+                )
+            )
         else:
             text = _COMBINE[anchor.op.name](f"a.{field}", f"b.{field}")
             lines.append(Line(f"  both.{field} = {text};", anchor))
@@ -237,18 +253,32 @@ def matmul_hooks(region: Region, tile: MatmulTile, buffers: Buffers) -> Hooks:
     if tile.parts == 1:
         return Hooks("matmul", values, functions, counts, grid)
     sums = tile.tm * tile.tn // 4
-    values |= {"PARTS": tile.parts, "WORKERS": tile.workers, "TN4": tile.tn // 4, "SUMS": sums, "MEET": sums * tile.threads}
+    values |= {
+        "PARTS": tile.parts,
+        "WORKERS": tile.workers,
+        "TN4": tile.tn // 4,
+        "SUMS": sums,
+        "MEET": sums * tile.threads,
+    }
     return Hooks("matmul_parts", values, functions, counts, grid)
 
 
 def _load(
-    region: Region, buffers: Buffers, name: str, node: Node, sizes: tuple[int, int, int], block: int, bk: int
+    region: Region,
+    buffers: Buffers,
+    name: str,
+    node: Node,
+    sizes: tuple[int, int, int],
+    block: int,
+    bk: int,
 ) -> list[Line]:
     """A load hook: four neighbours along the free axis (m for a, n for b) at one k; 0 outside."""
     batch, free, k = sizes
     side = "m" if name == "load_a" else "n"
     emit = Emitter(buffers, outside(region), {})
-    at = _operand_lanes(name, ix.var("batch", batch), ix.var(f"{side}4", math.ceil(free / 4)), ix.var("k", k))
+    at = _operand_lanes(
+        name, ix.var("batch", batch), ix.var(f"{side}4", math.ceil(free / 4)), ix.var("k", k)
+    )
     head = f"fn {name}(batch: u32, {side}4: u32, k: u32) -> vec4<f32> {{"
     if name == "load_b":
         head = "fn load_b(batch: u32, k: u32, n4: u32) -> vec4<f32> {"

@@ -51,7 +51,9 @@ class Kernel:
     @property
     def label(self) -> str:
         """What it does, in operations."""
-        return self.region.label if len(self.arms) == 1 else f"{len(self.arms)} × {self.region.label}"
+        return (
+            self.region.label if len(self.arms) == 1 else f"{len(self.arms)} × {self.region.label}"
+        )
 
     @property
     def phase(self) -> str:

@@ -62,6 +62,8 @@ def needed(text: str) -> str:
         if re.search(rf"\b{name}\(", text):
             parts.append(source.replace("bitcast<T>(U(", "bitcast<f32>((").replace("T", "f32"))
         if re.search(rf"\b{name}4\(", text):
-            vector = source.replace(f"fn {name}(", f"fn {name}4(").replace("bitcast<T>(U(", "bitcast<T>(vec4<u32>(")
+            vector = source.replace(f"fn {name}(", f"fn {name}4(").replace(
+                "bitcast<T>(U(", "bitcast<T>(vec4<u32>("
+            )
             parts.append(re.sub(r"\bT\b", "vec4<f32>", vector))
     return "\n".join(parts)

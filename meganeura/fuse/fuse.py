@@ -63,7 +63,10 @@ def _bound(graph: Graph, target: Target, enabled: bool, copies: frozenset[Node])
 
 def buffers(region: Region) -> int:
     """Storage buffers that a region's kernel binds."""
-    return len({*region.inputs, *region.roots} - {value for leaf, value in region.updates if leaf in region.inputs})
+    return len(
+        {*region.inputs, *region.roots}
+        - {value for leaf, value in region.updates if leaf in region.inputs}
+    )
 
 
 def _half(region: Region) -> tuple[Node, ...]:
@@ -81,7 +84,9 @@ def _cut(graph: Graph, target: Target, enabled: bool, copies: frozenset[Node]) -
     map_groups(graph, growth, floats, copies)
     stores = Stores(growth, wanted, enabled)
     regions = _regions(growth, stores, dict(graph.updates))
-    return Fused(graph, tuple(regions), tuple((name, holder(n)) for name, n in graph.outputs), graph.updates)
+    return Fused(
+        graph, tuple(regions), tuple((name, holder(n)) for name, n in graph.outputs), graph.updates
+    )
 
 
 def holder(node: Node) -> Node:
@@ -97,7 +102,9 @@ def _copy(node: Node) -> Node:
     with rebuilding(Build(origin.scope, origin.composite, "update", origin.forward, node)):
         zero = 0 if node.dtype.name != "bool" else False
         name = "or" if node.dtype.name == "bool" else "add"
-        return build.apply(name, node, build.broadcast_to(build.constant(zero, node.dtype), node.shape))
+        return build.apply(
+            name, node, build.broadcast_to(build.constant(zero, node.dtype), node.shape)
+        )
 
 
 def _own_values(graph: Graph) -> Graph:
@@ -105,7 +112,11 @@ def _own_values(graph: Graph) -> Graph:
     taken: set[Node] = set()
     updates = []
     for leaf, value in graph.updates:
-        plain = value.op.kind in ("leaf", "view") or value in taken or any(value is n for _, n in graph.outputs)
+        plain = (
+            value.op.kind in ("leaf", "view")
+            or value in taken
+            or any(value is n for _, n in graph.outputs)
+        )
         updates.append((leaf, _copy(value) if plain else value))
         taken.add(updates[-1][1])
     return Graph(graph.outputs, tuple(updates))
@@ -121,7 +132,12 @@ def _regions(growth: Growth, stores: Stores, updates: dict[Node, Node]) -> list[
 
 
 def _region(
-    index: int, group: Group, roots: list[Node], growth: Growth, stores: Stores, updates: dict[Node, Node]
+    index: int,
+    group: Group,
+    roots: list[Node],
+    growth: Growth,
+    stores: Stores,
+    updates: dict[Node, Node],
 ) -> Region:
     nodes, inputs = computed(group, roots, stores.stored, growth.home)
     inside = set(nodes)

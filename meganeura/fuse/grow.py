@@ -14,9 +14,9 @@ from meganeura.ir.graph import Graph, Node
 from meganeura.ir.index import Indices
 from meganeura.target import Target
 
-CHEAP = frozenset({"neg", "abs", "add", "sub", "mul", "max", "min", "where", "cast", "not", "and", "or", "iota"}) | {
-    *("lt", "le", "gt", "ge", "eq", "ne")
-}
+CHEAP = frozenset(
+    {"neg", "abs", "add", "sub", "mul", "max", "min", "where", "cast", "not", "and", "or", "iota"}
+) | {*("lt", "le", "gt", "ge", "eq", "ne")}
 """Maps that a reader rather computes again than loads, when their operands are at hand."""
 
 SMALL = 32768
@@ -46,7 +46,9 @@ class Group:
         """The place of a term, in loop variables."""
         kept = iter(self.row)
         shape, axes = self.space.operand, self.space.axes
-        return tuple(ix.var(f"t{a}", shape[a]) if a in axes else next(kept) for a in range(len(shape)))
+        return tuple(
+            ix.var(f"t{a}", shape[a]) if a in axes else next(kept) for a in range(len(shape))
+        )
 
     def hold(self, node: Node, space: Space, at: Indices, via: Node | None = None) -> None:
         """The node is in registers at that place."""
@@ -70,7 +72,11 @@ class Growth:
             return frozenset((self.home[node],))
         found = self._needs.get(node)
         if found is None:
-            found = frozenset().union(*(self.needs(n) for n in node.inputs)) if node.inputs else frozenset()
+            found = (
+                frozenset().union(*(self.needs(n) for n in node.inputs))
+                if node.inputs
+                else frozenset()
+            )
             self._needs[node] = found
         return found
 
@@ -89,7 +95,9 @@ class Growth:
             self.reads(node.inputs[0], group.element, group)
         return group
 
-    def join(self, node: Node, group: Group, space: Space, at: Indices, via: Node | None = None) -> None:
+    def join(
+        self, node: Node, group: Group, space: Space, at: Indices, via: Node | None = None
+    ) -> None:
         """The node becomes part of the group."""
         group.hold(node, space, at, via)
         self.home[node] = group
@@ -131,7 +139,9 @@ class Growth:
             if n.op.kind == "view":
                 return visit(n.inputs[0], ix.read(n, where).indices)
             if n.op.kind == "gather":
-                return group not in self.needs(n.inputs[0]) and visit(n.inputs[1], gather_index(n, where))
+                return group not in self.needs(n.inputs[0]) and visit(
+                    n.inputs[1], gather_index(n, where)
+                )
             return all(visit(i, where) for i in n.inputs)
 
         return visit(node, at)
@@ -141,7 +151,9 @@ class Growth:
         if node.op.kind == "view":
             return self.reads(node.inputs[0], ix.read(node, at).indices, group)
         if node.op.kind == "gather":
-            return group not in self.needs(node.inputs[0]) and self.reads(node.inputs[1], gather_index(node, at), group)
+            return group not in self.needs(node.inputs[0]) and self.reads(
+                node.inputs[1], gather_index(node, at), group
+            )
         return all(self.reads(n, at, group) for n in node.inputs)
 
 
@@ -199,7 +211,9 @@ def _common_source(growth: Growth, x: Node, group: Group, before: set[Node]) -> 
 def _epilogue(growth: Growth, node: Node) -> None:
     """A map, gather or view joins the latest group of its operands that has it at one place."""
     candidates = sorted(
-        {growth.home[n] for n in node.inputs if n in growth.home}, key=lambda g: g.number, reverse=True
+        {growth.home[n] for n in node.inputs if n in growth.home},
+        key=lambda g: g.number,
+        reverse=True,
     )
     for group in candidates:
         place = _place(growth, node, group)
@@ -213,7 +227,11 @@ def _epilogue(growth: Growth, node: Node) -> None:
 def _place(growth: Growth, node: Node, group: Group) -> tuple[Space, Indices, Node | None] | None:
     """Where in a group a node would be computed: at the place of an operand, or spread over a row's terms."""
     if node.op.name == "expand":
-        if group.kind != "reduce" or node.shape != group.space.operand or not _worth_a_row(group, growth.target):
+        if (
+            group.kind != "reduce"
+            or node.shape != group.space.operand
+            or not _worth_a_row(group, growth.target)
+        ):
             return None
         return "element", group.element, None
     if node.op.kind == "view":

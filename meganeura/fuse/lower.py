@@ -56,7 +56,9 @@ def _conv2d(node: Node, inputs: tuple[Node, ...], target: Target) -> Node:
 def _windows(node: Node, x: Node, size: tuple[int, ...], groups: int) -> Node:
     """Windows of an image as [G, C/G, KH, KW, N, OH, OW]."""
     n, channels = x.shape[:2]
-    seen = build.windows(x, tuple(size), node.attr("stride"), node.attr("padding"), node.attr("dilation"))
+    seen = build.windows(
+        x, tuple(size), node.attr("stride"), node.attr("padding"), node.attr("dilation")
+    )
     oh, ow = seen.shape[2:4]
     split = build.reshape(seen, (n, groups, channels // groups, oh, ow, *size))
     return build.permute(split, (1, 2, 5, 6, 0, 3, 4))
@@ -72,7 +74,8 @@ def _conv2d_input(node: Node, inputs: tuple[Node, ...], target: Target) -> Node:
     seen = build.apply("unwindows", taps, **attrs)
     split = build.reshape(seen, (n, groups, o // groups, height, width, kh, kw))
     columns = build.reshape(
-        build.permute(split, (1, 2, 5, 6, 0, 3, 4)), (groups, o // groups * kh * kw, n * height * width)
+        build.permute(split, (1, 2, 5, 6, 0, 3, 4)),
+        (groups, o // groups * kh * kw, n * height * width),
     )
     filters = build.permute(build.reshape(w, (groups, o // groups, c, kh, kw)), (0, 2, 1, 3, 4))
     rows = build.reshape(filters, (groups, c, o // groups * kh * kw))
@@ -87,7 +90,9 @@ def _conv2d_weight(node: Node, inputs: tuple[Node, ...], target: Target) -> Node
     groups, size = node.attr("groups"), node.attr("size")
     n, o, oh, ow = g.shape
     c = node.shape[1]
-    patches = build.reshape(_windows(node, x, size, groups), (groups, c * size[0] * size[1], n * oh * ow))
+    patches = build.reshape(
+        _windows(node, x, size, groups), (groups, c * size[0] * size[1], n * oh * ow)
+    )
     split = build.permute(build.reshape(g, (n, groups, o // groups, oh, ow)), (1, 2, 0, 3, 4))
     rows = build.reshape(split, (groups, o // groups, n * oh * ow))
     product = _matmul_or_less(rows, build.transpose(patches), target)
@@ -135,7 +140,9 @@ def _split_count(count: int, m: int, n: int, k: int, target: Target) -> int:
     """How many parts of K fill the machine: a power of two that divides K and leaves at least 64 terms."""
     tiles = count * math.ceil(m / 32) * math.ceil(n / 32)
     parts = 1
-    while tiles * parts * 2 <= target.units * 2 and k % (parts * 2) == 0 and k // (parts * 2) >= 256:
+    while (
+        tiles * parts * 2 <= target.units * 2 and k % (parts * 2) == 0 and k // (parts * 2) >= 256
+    ):
         parts *= 2
     return parts
 
@@ -149,7 +156,9 @@ def _scatter_add(node: Node, inputs: tuple[Node, ...], target: Target) -> Node:
     wide = (*before, size, index.size, *after)
     names = build.reshape(index, (*(1,) * len(before), 1, index.size, *(1,) * len(after)))
     place = build.cast(build.iota(wide, len(before)), index.dtype)
-    chosen = build.where(build.eq(build.broadcast_to(names, wide), place), build.broadcast_to(flat, wide), 0)
+    chosen = build.where(
+        build.eq(build.broadcast_to(names, wide), place), build.broadcast_to(flat, wide), 0
+    )
     return build.sum_(chosen, len(before) + 1)
 
 
@@ -180,7 +189,11 @@ def _parts(length: int, rows: int, target: Target) -> int:
     if length < SPLIT_REDUCE or rows >= target.units:
         return 1
     parts = 1
-    while parts * 2 * rows <= target.units * 4 and length % (parts * 2) == 0 and length // (parts * 2) >= 1024:
+    while (
+        parts * 2 * rows <= target.units * 4
+        and length % (parts * 2) == 0
+        and length // (parts * 2) >= 1024
+    ):
         parts *= 2
     return parts
 

@@ -50,7 +50,9 @@ class Space3:
         """The index into the operand of term number `term` of a result."""
         inner = ix.unflatten(term, tuple(self.operand[a] for a in self.axes))
         kept, reduced = iter(row), iter(inner)
-        return tuple(next(reduced) if a in self.axes else next(kept) for a in range(len(self.operand)))
+        return tuple(
+            next(reduced) if a in self.axes else next(kept) for a in range(len(self.operand))
+        )
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,11 @@ class Region:
         """What it does, as `matmul + add + max`."""
         names = [n.op.name for n in self.nodes if n.op.kind not in ("leaf", "view")]
         composites = [n.origin.composite[0] for n in self.nodes if n.origin.composite]
-        short = list(dict.fromkeys(composites)) if len(names) > 4 and composites else list(dict.fromkeys(names))
+        short = (
+            list(dict.fromkeys(composites))
+            if len(names) > 4 and composites
+            else list(dict.fromkeys(names))
+        )
         label = " + ".join(short[:4]) if short else "copy"
         return label + (" …" if len(short) > 4 else "")
 

@@ -86,7 +86,10 @@ class Floats:
                 found = (0.0, frozenset((node,)) if node.size > 1 else frozenset())
             else:
                 parts = [self.cost(n) for n in node.inputs]
-                found = (weight(node) + sum(w for w, _ in parts), frozenset().union(*(s for _, s in parts)))
+                found = (
+                    weight(node) + sum(w for w, _ in parts),
+                    frozenset().union(*(s for _, s in parts)),
+                )
             self._cost[node] = found
         return found
 
@@ -108,12 +111,18 @@ def map_groups(graph: Graph, growth: Growth, floats: Floats, copies: frozenset[N
 def _companion(growth: Growth, node: Node) -> Group | None:
     """An earlier map group of the same shape that computes from the same tensors."""
     for group in reversed(growth.groups):
-        if group.kind != "map" or group.space.shape != node.shape or not growth.may_wait(node, group):
+        if (
+            group.kind != "map"
+            or group.space.shape != node.shape
+            or not growth.may_wait(node, group)
+        ):
             continue
         before = set(group.sources)
         fits = growth.reads_all(node, group.row, group)
         wide = {n for n in group.sources if n.size == node.size}
-        related = group in {h for n in node.inputs for h in growth.needs(n)} or _shares(growth, node, group, before)
+        related = group in {h for n in node.inputs for h in growth.needs(n)} or _shares(
+            growth, node, group, before
+        )
         if fits and related and wide:
             return group
         group.sources = before
@@ -189,7 +198,9 @@ class Stores:
         return False
 
 
-def computed(group: Group, roots: list[Node], stored: dict[Node, None], home: dict[Node, Group]) -> tuple[list[Node], list[Node]]:
+def computed(
+    group: Group, roots: list[Node], stored: dict[Node, None], home: dict[Node, Group]
+) -> tuple[list[Node], list[Node]]:
     """The nodes that the group computes for its roots, operands first, and the tensors that it reads."""
     inside: dict[Node, None] = {}
     inputs: dict[Node, None] = {}

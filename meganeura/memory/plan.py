@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from meganeura.ir.graph import Node
-from meganeura.schedule.waves import Schedule
+from meganeura.schedule.waves import K, Schedule
 from meganeura.trace import note, stage
 
 
@@ -52,7 +52,7 @@ class MemoryPlan:
 
 @stage("memory")
 def plan_memory(
-    schedule: Schedule,
+    schedule: Schedule[K],
     kept: frozenset[Node],
     targets: Mapping[Node, Node],
     alias: bool = True,
@@ -83,7 +83,13 @@ def plan_memory(
         sum(p.nbytes for p in placements if p.first_launch <= i <= p.last_launch)
         for i in range(len(schedule.launches))
     )
-    leaves = {n for la in schedule.launches for r in la.kernel.arms for n in r.inputs if n.op.kind == "leaf"}
+    leaves = {
+        n
+        for la in schedule.launches
+        for r in la.kernel.arms
+        for n in r.inputs
+        if n.op.kind == "leaf"
+    }
     plan = MemoryPlan(
         tuple(Buffer(i, n) for i, n in enumerate(sizes)),
         tuple(placements),
@@ -104,7 +110,7 @@ def _padded(nbytes: int) -> int:
 
 
 def _lifetimes(
-    schedule: Schedule, kept: frozenset[Node], targets: Mapping[Node, Node]
+    schedule: Schedule[K], kept: frozenset[Node], targets: Mapping[Node, Node]
 ) -> dict[Node, tuple[int, int]]:
     """For each stored tensor the launch that writes it and the last that reads it, in order of writing."""
     spans: dict[Node, tuple[int, int]] = {}

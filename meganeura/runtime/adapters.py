@@ -82,7 +82,9 @@ def devices() -> tuple[DeviceInfo, ...]:
         backend = adapter.info["backend_type"]
         name = f"{adapter.info['device']} · {backend}"
         if adapter not in usable:
-            why = f"{backend} cannot do what is needed; the same chip is used through Vulkan or Metal"
+            why = (
+                f"{backend} cannot do what is needed; the same chip is used through Vulkan or Metal"
+            )
             rows.append(DeviceInfo(name, None, False, why, adapter))
         else:
             why_not = None if adapter is best else "another adapter comes first"

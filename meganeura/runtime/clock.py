@@ -27,7 +27,9 @@ class Times:
 
 
 def time_launches(
-    stepper: GpuStepper | NumpyStepper, feeds: Mapping[str, Any] | Sequence[Mapping[str, Any]], steps: int
+    stepper: GpuStepper | NumpyStepper,
+    feeds: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+    steps: int,
 ) -> Times:
     """Times of `steps` steps after one warm-up step; feeds are one mapping or several in turn."""
     batches = [feeds] if isinstance(feeds, Mapping) else list(feeds)
@@ -50,10 +52,14 @@ def _numpy(stepper: NumpyStepper, rounds: Sequence[Mapping[str, Any]]) -> Times:
         start = stepper.times[0][0] if stepper.times else 0
         spans.append(tuple((a - start, b - start) for a, b in stepper.times))
     stepper.times = None
-    return Times(tuple(spans[1:]), tuple(max((e for _, e in s), default=0) for s in spans[1:]), "wall clock")
+    return Times(
+        tuple(spans[1:]), tuple(max((e for _, e in s), default=0) for s in spans[1:]), "wall clock"
+    )
 
 
-def _gpu_step(stepper: GpuStepper, feeds: Mapping[str, Any], inside: bool) -> tuple[tuple[int, int], ...]:
+def _gpu_step(
+    stepper: GpuStepper, feeds: Mapping[str, Any], inside: bool
+) -> tuple[tuple[int, int], ...]:
     """One step with a timestamp before and after every launch."""
     import wgpu
     from wgpu.backends.wgpu_native._api import lib
@@ -93,7 +99,9 @@ def _gpu_step(stepper: GpuStepper, feeds: Mapping[str, Any], inside: bool) -> tu
     return tuple((int(a), int(b)) for a, b in nanoseconds)
 
 
-def time_steps(stepper: GpuStepper | NumpyStepper, feeds: Mapping[str, Any], repeats: int, samples: int = 5) -> list[float]:
+def time_steps(
+    stepper: GpuStepper | NumpyStepper, feeds: Mapping[str, Any], repeats: int, samples: int = 5
+) -> list[float]:
     """Seconds a step takes on the device when `repeats` of them follow each other in one pass; one figure a sample.
 
     Timestamps at the ends of the pass where the adapter has them, else the wall clock around submission and wait.
@@ -122,9 +130,17 @@ def _replayed(stepper: GpuStepper, repeats: int, clock: Any) -> float:
         queries = device.create_query_set(type="timestamp", count=2)
         usage = wgpu.BufferUsage
         out = device.create_buffer(size=16, usage=usage.QUERY_RESOLVE | usage.COPY_SRC)
-        writes = {"query_set": queries, "beginning_of_pass_write_index": 0, "end_of_pass_write_index": 1}
+        writes = {
+            "query_set": queries,
+            "beginning_of_pass_write_index": 0,
+            "end_of_pass_write_index": 1,
+        }
     encoder = device.create_command_encoder()
-    compute = encoder.begin_compute_pass(timestamp_writes=writes) if writes else encoder.begin_compute_pass()
+    compute = (
+        encoder.begin_compute_pass(timestamp_writes=writes)
+        if writes
+        else encoder.begin_compute_pass()
+    )
     stepper.recorder.replay(compute, [stepper.tape(0)] * repeats)
     compute.end()
     if writes is None:

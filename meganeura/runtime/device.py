@@ -110,7 +110,9 @@ class GpuDevice:
         except Exception as error:
             text = str(error)
             if "lost" in text.lower():
-                self.lost = next(line.strip() for line in text.split("\n") if "lost" in line.lower())
+                self.lost = next(
+                    line.strip() for line in text.split("\n") if "lost" in line.lower()
+                )
                 raise _lost(self.name, self.lost) from error
             raise
 
@@ -120,7 +122,9 @@ class GpuDevice:
         missing = [(key, full) for key, full in wanted.items() if full not in self._pipelines]
         if missing:
             with ThreadPoolExecutor(THREADS) as pool:
-                made = list(pool.map(lambda item: self._pipeline(codes[item[0]], item[1][1]), missing))
+                made = list(
+                    pool.map(lambda item: self._pipeline(codes[item[0]], item[1][1]), missing)
+                )
             with self._lock:
                 for (_, full), pipeline in zip(missing, made, strict=True):
                     self._pipelines[full] = pipeline
@@ -130,7 +134,11 @@ class GpuDevice:
         """A compute pipeline, without bounds checks when the kernel is trusted."""
 
         def create() -> Any:
-            module = trusted_module(self.handle, code) if trusted else self.handle.create_shader_module(code=code)
+            module = (
+                trusted_module(self.handle, code)
+                if trusted
+                else self.handle.create_shader_module(code=code)
+            )
             return self.handle.create_compute_pipeline(
                 layout="auto", compute={"module": module, "entry_point": "main"}
             )
@@ -150,7 +158,8 @@ class GpuDevice:
     def bind(self, pipeline: Any, pieces: Sequence[tuple[Any, int, int]]) -> Any:
         """A bind group of (buffer, offset, size) pieces for a pipeline."""
         entries = [
-            {"binding": i, "resource": {"buffer": b, "offset": o, "size": n}} for i, (b, o, n) in enumerate(pieces)
+            {"binding": i, "resource": {"buffer": b, "offset": o, "size": n}}
+            for i, (b, o, n) in enumerate(pieces)
         ]
         layout = self.guarded(lambda: pipeline.get_bind_group_layout(0))
         return self.guarded(lambda: self.handle.create_bind_group(layout=layout, entries=entries))
@@ -185,7 +194,9 @@ def trusted_module(device: Any, code: str) -> Any:
         label=to_c_string_view("trusted"),
         nextInChain=ffi.cast("WGPUChainedStruct *", source),
     )
-    return GPUShaderModule("trusted", lib.wgpuDeviceCreateShaderModuleTrusted(device._internal, descriptor, 0), device)
+    return GPUShaderModule(
+        "trusted", lib.wgpuDeviceCreateShaderModuleTrusted(device._internal, descriptor, 0), device
+    )
 
 
 class NumpyDevice:

@@ -11,7 +11,9 @@ from meganeura.errors import FeedError
 from meganeura.ir.graph import Array, Node
 
 
-def by_name(inputs: Sequence[Node], args: Sequence[Any], feeds: Mapping[str, Any]) -> dict[str, Any]:
+def by_name(
+    inputs: Sequence[Node], args: Sequence[Any], feeds: Mapping[str, Any]
+) -> dict[str, Any]:
     """Positional values, in the order of the inputs, joined with named ones."""
     if len(args) > len(inputs):
         raise FeedError(
@@ -23,7 +25,9 @@ def by_name(inputs: Sequence[Node], args: Sequence[Any], feeds: Mapping[str, Any
     twice = named.keys() & feeds.keys()
     if twice:
         raise FeedError(
-            f"the feed {sorted(twice)[0]!r} is given twice", expected="by position or by name", got="both"
+            f"the feed {sorted(twice)[0]!r} is given twice",
+            expected="by position or by name",
+            got="both",
         )
     return {**named, **feeds}
 
@@ -38,7 +42,10 @@ def checked(inputs: Sequence[Node], feeds: Mapping[str, Any]) -> dict[str, Array
             expected="one of: " + (", ".join(names) or "none: the program has no inputs"),
             got=repr(unknown[0]),
         )
-    return {name: fit(node, feeds[name]) if name in feeds else _missing(node) for name, node in names.items()}
+    return {
+        name: fit(node, feeds[name]) if name in feeds else _missing(node)
+        for name, node in names.items()
+    }
 
 
 def _missing(node: Node) -> Array:

@@ -54,7 +54,11 @@ class NumpyStepper:
             local: dict[Node, Array] = {}
             for node in region.nodes:
                 operands = [local[n] if n in local else values[n] for n in node.inputs]
-                local[node] = node.op.numpy(node, *operands) if node.inputs or node not in values else values[node]
+                local[node] = (
+                    node.op.numpy(node, *operands)
+                    if node.inputs or node not in values
+                    else values[node]
+                )
             for root in region.roots:
                 leaf = self._targets.get(root)
                 if leaf is None:

@@ -32,7 +32,9 @@ class Program:
     Made by `mg.compile`. `plan` holds every decision of the compiler; `store` the parameters on the device.
     """
 
-    def __init__(self, plan: Plan, device: Device, store: ParameterStore, recompile: Recompile) -> None:
+    def __init__(
+        self, plan: Plan, device: Device, store: ParameterStore, recompile: Recompile
+    ) -> None:
         self.device = device
         self.store = store
         self.cache: dict[Any, Any] = {}
@@ -91,7 +93,7 @@ class Program:
         return self.plan.kernels
 
     @property
-    def schedule(self) -> Schedule:
+    def schedule(self) -> Schedule[Kernel]:
         """Launches and waves."""
         return self.plan.schedule
 
@@ -144,10 +146,14 @@ class Program:
         return result
 
     def _program_for(self, name: str) -> Program:
-        nodes = dict(self.graph.outputs) | {n.name: n for n in self.graph.nodes if n.name is not None}
+        nodes = dict(self.graph.outputs) | {
+            n.name: n for n in self.graph.nodes if n.name is not None
+        }
         if name not in nodes:
             known = ", ".join(sorted(str(k) for k in nodes))
-            raise FeedError(f"there is no tensor {name!r}", expected=f"one of: {known}", got=repr(name))
+            raise FeedError(
+                f"there is no tensor {name!r}", expected=f"one of: {known}", got=repr(name)
+            )
         plan = self._recompile(Graph(((name, nodes[name]),)), self.options)
         return Program(plan, self.device, self.store, self._recompile)
 
@@ -165,14 +171,22 @@ class Program:
         known = Options.__dataclass_fields__
         for name in changes:
             if name not in known:
-                raise OptionError(f"there is no option {name!r}", expected="one of: " + ", ".join(known), got=repr(name))
+                raise OptionError(
+                    f"there is no option {name!r}",
+                    expected="one of: " + ", ".join(known),
+                    got=repr(name),
+                )
         return self._recompile(self.graph, replace(self.options, **changes))
 
-    def time_launches(self, feeds: Mapping[str, Any] | Sequence[Mapping[str, Any]], steps: int) -> clock.Times:
+    def time_launches(
+        self, feeds: Mapping[str, Any] | Sequence[Mapping[str, Any]], steps: int
+    ) -> clock.Times:
         """Runs `steps` steps and times each launch by timestamps; see `runtime.clock`."""
         return clock.time_launches(self.stepper(), feeds, steps)
 
-    def time_steps(self, feeds: Mapping[str, Any], repeats: int = 20, samples: int = 5) -> list[float]:
+    def time_steps(
+        self, feeds: Mapping[str, Any], repeats: int = 20, samples: int = 5
+    ) -> list[float]:
         """Device seconds a step, back to back in one pass, a figure for each sample."""
         return clock.time_steps(self.stepper(), feeds, repeats, samples)
 

@@ -32,7 +32,9 @@ class Ring:
         self.node = node
         self.bytes = max((node.nbytes + 15) // 16 * 16, 16)
         self.stride = _stride(node, align, slots)
-        self.buffer = device.buffer(self.stride * slots, f"the tensor {node.name or node.op.name!r}")
+        self.buffer = device.buffer(
+            self.stride * slots, f"the tensor {node.name or node.op.name!r}"
+        )
 
     def piece(self, slot: int) -> tuple[Any, int, int]:
         """The buffer, offset and size of a slot."""
@@ -67,7 +69,14 @@ class GpuStepper:
     native code that holds no lock of the interpreter.
     """
 
-    def __init__(self, plan: Plan, device: GpuDevice, store: ParameterStore, pipelines: Mapping[str, Any], slots: int) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        device: GpuDevice,
+        store: ParameterStore,
+        pipelines: Mapping[str, Any],
+        slots: int,
+    ) -> None:
         self.plan, self.device, self.store, self.slots = plan, device, store, max(slots, 1)
         self.inputs = plan.inputs
         needed = set(plan.graph.leaves("input"))
@@ -94,7 +103,11 @@ class GpuStepper:
         outputs = set(_output_holders(self.plan))
         used = {p.buffer for p in self.plan.memory.placements if p.node not in outputs}
         buffers = self.plan.memory.buffers
-        return {b.index: self.device.buffer(b.nbytes, "an intermediate tensor") for b in buffers if b.index in used}
+        return {
+            b.index: self.device.buffer(b.nbytes, "an intermediate tensor")
+            for b in buffers
+            if b.index in used
+        }
 
     @property
     def _rows(self) -> dict[str, list[Array]]:
@@ -128,7 +141,9 @@ class GpuStepper:
 
     def _wrong(self, feeds: Mapping[str, Any]) -> None:
         checked(self.inputs, feeds)
-        raise FeedError("the feeds do not fit", expected=", ".join(self._rows), got=", ".join(feeds))
+        raise FeedError(
+            "the feeds do not fit", expected=", ".join(self._rows), got=", ".join(feeds)
+        )
 
     def stage_one(self, feeds: Mapping[str, Any]) -> None:
         """Writes the feeds of one step to slot 0 without running it."""
@@ -190,13 +205,17 @@ class GpuStepper:
         self.settle()
         if not self._chunks:
             return
-        pieces = [(b, 0, len(self._chunks) * self._outputs[n].stride * self.slots) for n, (b, _) in self._kept.items()]
+        pieces = [
+            (b, 0, len(self._chunks) * self._outputs[n].stride * self.slots)
+            for n, (b, _) in self._kept.items()
+        ]
         for node, raw in zip(self._kept, self.device.read(pieces), strict=True):
             ring = self._outputs[node]
             table = np.frombuffer(raw, np.uint8).reshape(len(self._chunks), self.slots, ring.stride)
             for chunk, count in enumerate(self._chunks):
                 self._history[node] += [
-                    from_device(table[chunk, slot, : node.nbytes].tobytes(), node) for slot in range(count)
+                    from_device(table[chunk, slot, : node.nbytes].tobytes(), node)
+                    for slot in range(count)
                 ]
         self._chunks = []
 
@@ -206,7 +225,9 @@ class GpuStepper:
         if found is None:
             shared = self._tapes[0] if slot else None
             found = [
-                shared[i] if shared is not None and not self._slotted(kernel) else self._entry(kernel, slot)
+                shared[i]
+                if shared is not None and not self._slotted(kernel)
+                else self._entry(kernel, slot)
                 for i, kernel in enumerate(self.plan.kernels)
             ]
             self._tapes[slot] = found
@@ -261,7 +282,11 @@ class GpuStepper:
             return from_device(raw, node).reshape((1, *shape))
         self._fetch()
         values, self._history[node] = self._history[node], []
-        return np.stack(values).reshape((-1, *shape)) if values else np.zeros((0, *shape), node.dtype.numpy)
+        return (
+            np.stack(values).reshape((-1, *shape))
+            if values
+            else np.zeros((0, *shape), node.dtype.numpy)
+        )
 
     def read_all(self) -> dict[str, Array]:
         """The outputs of the last step, in one wait; for steppers of one slot."""
@@ -272,7 +297,8 @@ class GpuStepper:
         values = {n: from_device(raw, n) for n, raw in zip(rings, data, strict=True)}
         shapes = {name: node.shape for name, node in self.plan.source.outputs}
         return {
-            name: (values[n] if n in values else self._leaf(n)).reshape(shapes[name]) for name, n in holders.items()
+            name: (values[n] if n in values else self._leaf(n)).reshape(shapes[name])
+            for name, n in holders.items()
         }
 
     def _leaf(self, node: Node) -> Array:

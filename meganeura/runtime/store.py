@@ -52,6 +52,14 @@ class ParameterStore:
         self.device.write(buffer, on_device(value))
         return buffer
 
+    def free(self) -> None:
+        """Gives the device memory back; values are first values again when next asked for."""
+        for held in self._held.values():
+            if isinstance(self.device, GpuDevice):
+                held.destroy()
+        self._held.clear()
+        self.nodes.clear()
+
     def read(self, names: Iterable[str]) -> dict[str, Array]:
         """Values by name, in one wait."""
         wanted = [self.nodes[name] for name in names]

@@ -47,8 +47,11 @@ def mismatches(device: GpuDevice, kernel: Kernel, seed: int = 0) -> list[tuple[N
 
 def _terms(kernel: Kernel) -> int:
     """The longest sum in the kernel."""
-    lengths = [a.inputs[0].size // max(a.size, 1) if a.op.kind == "reduce" else a.inputs[0].shape[-1]
-               for r in kernel.arms for a in r.anchors]
+    lengths = [
+        a.inputs[0].size // max(a.size, 1) if a.op.kind == "reduce" else a.inputs[0].shape[-1]
+        for r in kernel.arms
+        for a in r.anchors
+    ]
     return max(lengths, default=1)
 
 

@@ -37,14 +37,18 @@ def tile(
     for name in forced:
         if name not in names:
             known = ", ".join(sorted(names))
-            raise OptionError(f"no tensor {name!r} to tile", expected=f"one of: {known}", got=repr(name))
+            raise OptionError(
+                f"no tensor {name!r} to tile", expected=f"one of: {known}", got=repr(name)
+            )
     wanted = {names[name]: (name, sizes) for name, sizes in forced.items()}
     tiles = tuple(_forced(r, target, wanted) or choose(r, target) for r in regions)
     note("tiles", [t.describe() for t in tiles])
     return tiles
 
 
-def _forced(region: Region, target: Target, wanted: Mapping[Node, tuple[str, tuple[int, ...]]]) -> Tile | None:
+def _forced(
+    region: Region, target: Target, wanted: Mapping[Node, tuple[str, tuple[int, ...]]]
+) -> Tile | None:
     found = next((wanted[n] for n in region.nodes if n in wanted), None)
     if found is None:
         return None
@@ -118,7 +122,13 @@ def _matmul(region: Region, target: Target) -> MatmulTile:
     legal = [t for t in MATMUL_TILES if broken_rule(t, target) is None]
     for candidate in legal:
         grid = batch * math.ceil(m / candidate.bm) * math.ceil(n / candidate.bn)
-        waste = math.ceil(m / candidate.bm) * candidate.bm * math.ceil(n / candidate.bn) * candidate.bn / (m * n)
+        waste = (
+            math.ceil(m / candidate.bm)
+            * candidate.bm
+            * math.ceil(n / candidate.bn)
+            * candidate.bn
+            / (m * n)
+        )
         if grid >= target.units and waste <= 1.5:
             return candidate
     terms = region.anchors[0].inputs[0].shape[-1]
@@ -130,6 +140,7 @@ def _matmul(region: Region, target: Target) -> MatmulTile:
 
 def _smallest(legal: list[MatmulTile], m: int, n: int) -> MatmulTile:
     """For a small product: 32 x 32, or 16 x 16 when that wastes less."""
+
     def padded(t: MatmulTile) -> int:
         return math.ceil(m / t.bm) * t.bm * math.ceil(n / t.bn) * t.bn
 

@@ -55,7 +55,9 @@ def oracle(graph: Graph, feeds: Mapping[str, Array], store: ParameterStore) -> d
     return {name: known[node] for name, node in graph.outputs}
 
 
-def check(graph: Graph, on: Device, *, seed: int = 0, tolerance: float = 2e-5, **options: Any) -> Program:
+def check(
+    graph: Graph, on: Device, *, seed: int = 0, tolerance: float = 2e-5, **options: Any
+) -> Program:
     """Runs the graph on a device and compares every output with float64, elementwise."""
     made = program(graph, Options(**options), on)
     feeds = random_feeds(graph, seed)

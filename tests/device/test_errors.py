@@ -9,7 +9,14 @@ import numpy as np
 import pytest
 
 import meganeura as mg
-from meganeura.errors import DeviceError, DeviceLostError, FeedError, MeganeuraError, OptionError, TargetError
+from meganeura.errors import (
+    DeviceError,
+    DeviceLostError,
+    FeedError,
+    MeganeuraError,
+    OptionError,
+    TargetError,
+)
 from meganeura.runtime.adapters import devices
 from meganeura.runtime.device import GpuDevice, get_device
 from meganeura.runtime.program import Program
@@ -34,21 +41,32 @@ def test_feeds_that_do_not_fit(on: str) -> None:
     x, i = np.ones((2, 3), np.float32), np.zeros(2, np.int32)
     with pytest.raises(FeedError) as error:
         program(x=x, j=i)
-    assert message(error) == ["there is no input 'j'", "  expected: one of: x, i", "  got:      'j'"]
+    assert message(error) == [
+        "there is no input 'j'",
+        "  expected: one of: x, i",
+        "  got:      'j'",
+    ]
     with pytest.raises(FeedError) as error:
         program(x=x)
     assert message(error) == [
-        "the feed 'i' is missing", "  expected: [2] i32", "  got:      nothing", "  try:      program(i=...)",
+        "the feed 'i' is missing",
+        "  expected: [2] i32",
+        "  got:      nothing",
+        "  try:      program(i=...)",
     ]
     with pytest.raises(FeedError) as error:
         program(x=x[0], i=i)
     assert message(error) == [
-        "the feed 'x' has another shape", "  expected: [2, 3] f32", "  got:      [3] float32",
+        "the feed 'x' has another shape",
+        "  expected: [2, 3] f32",
+        "  got:      [3] float32",
     ]
     with pytest.raises(FeedError) as error:
         program(x=x, i=i.astype(np.float32))
     assert message(error) == [
-        "the feed 'i' has another type", "  expected: [2] i32", "  got:      [2] float32",
+        "the feed 'i' has another type",
+        "  expected: [2] i32",
+        "  got:      [2] float32",
         "  try:      convert it, as in array.astype(np.int32)",
     ]
     with pytest.raises(FeedError) as error:
@@ -113,9 +131,17 @@ def test_without_an_adapter_numpy_is_the_default() -> None:
     code = "import meganeura as mg; print(mg.compile(mg.input('x', (2,)) * 2.0)); print(mg.devices()[-1])"
     result = subprocess.run(
         [sys.executable, "-c", code],
-        env={"PATH": "", "VK_DRIVER_FILES": "/nowhere.json", "VK_ICD_FILENAMES": "/nowhere.json", "WGPU_BACKEND_TYPE": "Vulkan",
-             "LIBGL_DRIVERS_PATH": "/nowhere"},
-        capture_output=True, text=True, check=True, timeout=120,
+        env={
+            "PATH": "",
+            "VK_DRIVER_FILES": "/nowhere.json",
+            "VK_ICD_FILENAMES": "/nowhere.json",
+            "WGPU_BACKEND_TYPE": "Vulkan",
+            "LIBGL_DRIVERS_PATH": "/nowhere",
+        },
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
     )
     assert "on NumPy" in result.stdout
     assert "* NumPy" in result.stdout

@@ -27,25 +27,50 @@ def test_elementwise_operations(shape: tuple[int, ...]) -> None:
     check(Graph(tuple(outputs)), device(), tolerance=3e-5)
 
 
-@pytest.mark.parametrize("shape", [(1,), (17,), (3, 5), (2, 3, 17), (4, 0), (0, 4), (2, 8, 4)], ids=str)
+@pytest.mark.parametrize(
+    "shape", [(1,), (17,), (3, 5), (2, 3, 17), (4, 0), (0, 4), (2, 8, 4)], ids=str
+)
 @pytest.mark.parametrize("fuse", [True, False])
 def test_reductions_over_every_axis(shape: tuple[int, ...], fuse: bool) -> None:
     x = build.input_("x", shape)
     outputs: list[tuple[str, Node]] = []
     for axis in [None, *range(len(shape))]:
-        for name, reduce in [("sum", build.sum_), ("max", build.max_), ("min", build.min_), ("argmax", build.argmax)]:
+        for name, reduce in [
+            ("sum", build.sum_),
+            ("max", build.max_),
+            ("min", build.min_),
+            ("argmax", build.argmax),
+        ]:
             outputs.append((f"{name} {axis}", reduce(x, axis)))
     check(Graph(tuple(outputs)), device(), fuse=fuse)
 
 
 def test_the_first_of_equals_is_the_argmax() -> None:
     x = build.floor(build.mul(build.input_("x", (7, 300)), 2.0))
-    check(Graph((("rows", build.argmax(x, 1)), ("columns", build.argmax(x, 0)), ("all", build.argmax(x)))), device())
+    check(
+        Graph(
+            (
+                ("rows", build.argmax(x, 1)),
+                ("columns", build.argmax(x, 0)),
+                ("all", build.argmax(x)),
+            )
+        ),
+        device(),
+    )
 
 
 MATMULS = [
-    ((1, 1), (1, 1)), ((5, 3), (3, 7)), ((17, 33), (33, 65)), ((1, 50), (50, 9)), ((64, 1), (1, 8)), ((3, 4, 5), (3, 5, 2)),
-    ((2, 1, 4, 6), (3, 6, 4)), ((33, 100), (100,)), ((4, 0), (0, 3)), ((0, 4), (4, 3)), ((64, 64), (64, 32)),
+    ((1, 1), (1, 1)),
+    ((5, 3), (3, 7)),
+    ((17, 33), (33, 65)),
+    ((1, 50), (50, 9)),
+    ((64, 1), (1, 8)),
+    ((3, 4, 5), (3, 5, 2)),
+    ((2, 1, 4, 6), (3, 6, 4)),
+    ((33, 100), (100,)),
+    ((4, 0), (0, 3)),
+    ((0, 4), (4, 3)),
+    ((64, 64), (64, 32)),
 ]
 
 
@@ -74,7 +99,9 @@ CONVOLUTIONS = [
 ]
 
 
-@pytest.mark.parametrize(("x", "w", "how"), CONVOLUTIONS, ids=lambda v: str(v) if isinstance(v, dict) else "")
+@pytest.mark.parametrize(
+    ("x", "w", "how"), CONVOLUTIONS, ids=lambda v: str(v) if isinstance(v, dict) else ""
+)
 def test_convolution_and_its_gradients(x: tuple[int, ...], w: tuple[int, ...], how: dict) -> None:  # type: ignore[type-arg]
     image, filters = build.input_("x", x), build.input_("w", w)
     y = build.conv2d(build.tanh(image), filters, **how)
@@ -145,7 +172,15 @@ def test_views_and_indices() -> None:
 def test_random_bits_are_the_same_everywhere() -> None:
     seed = build.input_("seed", (), u32)
     bits = build.random_bits(seed, (5, 33), 7)
-    check(Graph((("bits", bits), ("uniform", build.mul(build.cast(build.cast(bits, f32), f32), 2.0**-32)))), device())
+    check(
+        Graph(
+            (
+                ("bits", bits),
+                ("uniform", build.mul(build.cast(build.cast(bits, f32), f32), 2.0**-32)),
+            )
+        ),
+        device(),
+    )
 
 
 def test_dropout_in_training_has_the_same_mask_forward_and_backward() -> None:

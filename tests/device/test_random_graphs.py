@@ -12,7 +12,14 @@ from meganeura.ir.graph import Graph, Node
 from tests.device.support import check, device
 
 SIZES = st.sampled_from([1, 2, 3, 4, 5, 8, 17])
-UNARY = [build.neg, build.abs_, build.tanh, build.sin, build.sign, lambda x: build.exp(build.tanh(x))]
+UNARY = [
+    build.neg,
+    build.abs_,
+    build.tanh,
+    build.sin,
+    build.sign,
+    lambda x: build.exp(build.tanh(x)),
+]
 BINARY = [build.add, build.sub, build.mul, build.maximum, build.minimum]
 
 
@@ -27,7 +34,9 @@ class Builder:
     def leaf(self, shape: tuple[int, ...]) -> Node:
         self.count += 1
         if self.count % 3 == 2:
-            node = build.constant(np.linspace(-1, 1, int(np.prod(shape))).reshape(shape).astype(np.float32))
+            node = build.constant(
+                np.linspace(-1, 1, int(np.prod(shape))).reshape(shape).astype(np.float32)
+            )
         else:
             node = build.input_(f"x{self.count}", shape)
         self.nodes.append(node)
@@ -46,8 +55,24 @@ class Builder:
         return self.leaf(ones)
 
     def step(self) -> None:
-        kind = self.draw(st.sampled_from(["unary", "binary", "binary", "where", "reduce", "reduce", "soft", "view", "matmul",
-                                          "norm", "windows", "gather"]))
+        kind = self.draw(
+            st.sampled_from(
+                [
+                    "unary",
+                    "binary",
+                    "binary",
+                    "where",
+                    "reduce",
+                    "reduce",
+                    "soft",
+                    "view",
+                    "matmul",
+                    "norm",
+                    "windows",
+                    "gather",
+                ]
+            )
+        )
         node = getattr(self, kind)(self.pick())
         if node is not None and node.size <= 4096:
             self.nodes.append(node)
@@ -82,7 +107,10 @@ class Builder:
         if not x.shape:
             return None
         centred = build.sub(x, build.mean(x, -1, keepdims=True))
-        return build.mul(centred, build.rsqrt(build.add(build.mean(build.mul(centred, centred), -1, keepdims=True), 0.5)))
+        return build.mul(
+            centred,
+            build.rsqrt(build.add(build.mean(build.mul(centred, centred), -1, keepdims=True), 0.5)),
+        )
 
     def view(self, x: Node) -> Node | None:
         if not x.shape:
