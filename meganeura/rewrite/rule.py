@@ -140,6 +140,7 @@ class Rule:
     draw: Callable[[random.Random], Sample] | None
     group: str
     text: str = ""
+    training: bool = True
 
     @cached_property
     def kinds(self) -> dict[str, str]:
@@ -249,18 +250,20 @@ def rule(
     where: Condition = ALWAYS,
     draw: Callable[[random.Random], Sample] | None = None,
     text: str = "",
+    training: bool = True,
 ) -> Callable[[Callable[..., Equation]], Rule]:
     """Makes a rule of a function that returns both sides of an equation.
 
     `where` says when it holds; `draw` draws shapes of operands and values of attributes that fit
     each other, where operands of one random shape do not; `text` is the equation where the function
-    cannot be read as one.
+    cannot be read as one. Without `training` the rule is left out of training graphs, where the
+    default cost cannot tell that it pays.
     """
 
     def decorate(function: Callable[..., Equation]) -> Rule:
         assert isinstance(function, FunctionType)
         group = function.__module__.rsplit(".", 1)[-1]
-        return Rule(function.__name__, english, function, where, draw, group, text)
+        return Rule(function.__name__, english, function, where, draw, group, text, training)
 
     return decorate
 

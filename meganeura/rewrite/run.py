@@ -32,9 +32,11 @@ def rewrite(
     `rules_off` names rules that may not fire; `cost` prices one node in any unit (default: bytes);
     `outline=False` solves a graph of repeated blocks as a whole. Outputs, updates and leaves stay
     what they are, names stay where a node of that value stays. Without rules the graph comes back
-    as it is.
+    as it is. Rules that rarely pay in training stay out of training graphs unless a cost is given.
     """
     active = [rule for rule in rules if rule.name not in rules_off] if enabled else []
+    if cost is None and _trains(graph):
+        active = [rule for rule in active if rule.training]
     if not active:
         return graph
     settings = Settings(active, cost or default_cost, limits)
@@ -43,6 +45,10 @@ def rewrite(
     after, parts = found if found is not None else _whole(graph, settings)
     report(parts)
     return after
+
+
+def _trains(graph: Graph) -> bool:
+    return bool(graph.updates) or any(n.origin.phase == "backward" for n in graph.nodes)
 
 
 def _whole(graph: Graph, settings: Settings) -> tuple[Graph, list[Part]]:

@@ -136,6 +136,16 @@ def test_products_of_one_input_are_packed_where_the_cost_says_so() -> None:
     assert len(products(rewrite(graph, cost=copies_are_dear))) == 2
 
 
+def test_products_are_packed_in_training_only_where_a_cost_is_given() -> None:
+    graph = simplify(transformer(1, training=True))
+    count = len(products(graph))
+    assert len(products(rewrite(graph))) == count
+    packed = rewrite(graph, cost=default_cost)
+    assert len(products(packed)) < count
+    assert difference(graph, packed) < 1e-6
+    assert [leaf for leaf, _ in packed.updates] == [leaf for leaf, _ in graph.updates]
+
+
 def test_names_and_places_survive() -> None:
     x = build.input_("x", (6, 6))
     half = build.div(build.exp(x), 4.0).with_name("quarter")
