@@ -1,9 +1,12 @@
-"""Kernels by themselves, float32 strict, beside PyTorch: matmul, convolution, softmax, norms, chains.
+"""Kernels by themselves, float32 strict, beside PyTorch: matmul, convolution, softmax, norms,
+chains.
 
     python bench/kernels.py --out kernels.json [--torch-python "env PYTHONPATH= python3"] [--only matmul]
 
-Each case is a program of parameters that lie on the device. A figure is the median device time of a step when many follow each other in
-one pass (timestamps at its ends), after a warm-up that brings the clocks up. PyTorch runs in a process of its own (bench/kernels_torch.py),
+Each case is a program of parameters that lie on the device. A figure is the median device time of a
+step when many follow each other in
+one pass (timestamps at its ends), after a warm-up that brings the clocks up. PyTorch runs in a
+process of its own (bench/kernels_torch.py),
 eager and captured in a CUDA graph, TF32 off.
 """
 
@@ -222,9 +225,8 @@ def main() -> None:
     Path(args.out).write_text(
         json.dumps({"ours": ours, "torch": theirs}, indent=1), encoding="utf-8"
     )
-    print(
-        f"{'case':32} {'ours µs':>9} {'5 to 95':>17} {'TFLOP/s':>8} {'GB/s':>7} {'eager µs':>9} {'graph µs':>9} {'ratio':>6}  tiles"
-    )
+    print(f"{'case':32} {'ours µs':>9} {'least..most':>17} {'TFLOP/s':>8} {'GB/s':>7} ", end="")
+    print(f"{'eager µs':>9} {'graph µs':>9} {'ratio':>6}  tiles")
     for name, row in ours.items():
         if "failed" in row:
             print(f"{name:32} {row['failed'][:120]}")
@@ -233,7 +235,8 @@ def main() -> None:
         eager, graph = other.get("eager", float("nan")), other.get("graph", float("nan"))
         spread = f"{row['low']:.1f}..{row['high']:.1f}"
         print(
-            f"{name:32} {row['us']:9.1f} {spread:>17} {row['tflops']:8.2f} {row['gbs']:7.0f} {eager:9.1f} {graph:9.1f} "
+            f"{name:32} {row['us']:9.1f} {spread:>17} {row['tflops']:8.2f} {row['gbs']:7.0f} "
+            f"{eager:9.1f} {graph:9.1f} "
             f"{row['us'] / graph:6.2f}  {'; '.join(row['tiles'])}"
             + (f"  error {row['error']:.1e}" if "error" in row else "")
         )

@@ -1,4 +1,6 @@
-"""PyTorch's side of bench/kernels.py: the same cases, eager and in a CUDA graph, float32 strict; JSON on the last line."""
+"""PyTorch's side of bench/kernels.py: the same cases, eager and in a CUDA graph, float32 strict;
+JSON on the last line.
+"""
 
 from __future__ import annotations
 

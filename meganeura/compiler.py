@@ -76,7 +76,9 @@ def compile_program(
     device: str | Device | None = None,
     store: ParameterStore | None = None,
 ) -> Program:
-    """A graph -> a program on a device, which can be called. Without a store it gets parameters of its own."""
+    """A graph -> a program on a device, which can be called. Without a store it gets parameters of
+    its own.
+    """
     opened = get_device(device) if store is None else store.device
     store = store or ParameterStore(opened)
     bound = bind(graph, training=False) if kind == "inference" else graph

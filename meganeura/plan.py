@@ -20,8 +20,10 @@ ProgramKind = Literal["inference", "training step"]
 class Options:
     """What the user may switch; a changed copy is made by `Program.with_options`.
 
-    `rewrite`, `fuse`, `alias` switch a pass; `rules_off` names rewrite rules that may not fire; `tile` forces the tile of the kernel
-    that computes a named tensor; `trusted` leaves out bounds checks in kernels that a checked run has verified.
+    `rewrite`, `fuse`, `alias` switch a pass; `rules_off` names rewrite rules that may not fire;
+    `tile` forces the tile of the kernel
+    that computes a named tensor; `trusted` leaves out bounds checks in kernels that a checked run
+    has verified.
     """
 
     rewrite: bool = True

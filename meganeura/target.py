@@ -1,4 +1,4 @@
-"""What an adapter can do, as plain numbers: the only thing that the passes know about the device."""
+"""What an adapter can do, as plain numbers: all that the passes know about the device."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
 """Watching the compiler, and the context in which a graph is built.
 
-Passes are pure functions under `@stage`; whoever wants to see them subscribes with `watch`. The two context variables of
-this file are the project's only ambient state: who watches, and in which scope a node is being built.
+Passes are pure functions under `@stage`; whoever wants to see them subscribes with `watch`. The two
+context variables of
+this file are the project's only ambient state: who watches, and in which scope a node is being
+built.
 """
 
 from __future__ import annotations
@@ -49,12 +51,14 @@ class Build:
     stands_for: Any = field(default=None)
 
 
-_watch: ContextVar[Watch] = ContextVar("meganeura_watch", default=Watch())
-_build: ContextVar[Build] = ContextVar("meganeura_build", default=Build())
+_watch: ContextVar[Watch] = ContextVar("meganeura_watch", default=Watch())  # noqa: B039  # frozen
+_build: ContextVar[Build] = ContextVar("meganeura_build", default=Build())  # noqa: B039  # frozen
 
 
 def stage(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Marks a function as a pass: its first argument is the level before, its result the level after."""
+    """Marks a function as a pass: its first argument is the level before, its result the level
+    after.
+    """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         @functools.wraps(function)

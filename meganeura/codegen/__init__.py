@@ -1,1 +1,3 @@
-"""Code generation: regions and tiles become WGSL, linked from readable skeletons and generated hooks."""
+"""Code generation: regions and tiles become WGSL, linked from readable skeletons and generated
+hooks.
+"""

@@ -33,7 +33,9 @@ def emit(
 
 
 def kernel(name: str, region: Region, tile: Tile) -> Kernel:
-    """The kernel of one region: generated twice, first to learn how buffers are used, then as declared."""
+    """The kernel of one region: generated twice, first to learn how buffers are used, then as
+    declared.
+    """
     first = _buffers(region, None)
     _hooks(region, tile, first)
     buffers = _buffers(region, first.settle())
@@ -73,12 +75,7 @@ def _bindings(buffers: Buffers) -> tuple[Binding, ...]:
 
 
 def _module(buffers: Buffers, bindings: tuple[Binding, ...], hooks: Hooks) -> list[Line]:
-    declared = [
-        Line(
-            f"@group(0) @binding({i}) var<storage, {b.access}> {b.name}: array<{_element(buffers, b.node)}>;"
-        )
-        for i, b in enumerate(bindings)
-    ]
+    declared = [Line(_declaration(buffers, i, b)) for i, b in enumerate(bindings)]
     head = [Line("enable f16;")] if any(b.node.dtype.name == "f16" for b in bindings) else []
     body = [Line(text) for text in unroll(skeleton(hooks.skeleton), hooks.unroll)]
     helpers = prelude.needed("\n".join(line.text for line in hooks.functions))
@@ -95,6 +92,11 @@ def _module(buffers: Buffers, bindings: tuple[Binding, ...], hooks: Hooks) -> li
         *blank,
         *body,
     ]
+
+
+def _declaration(buffers: Buffers, number: int, binding: Binding) -> str:
+    kind = f"array<{_element(buffers, binding.node)}>"
+    return f"@group(0) @binding({number}) var<storage, {binding.access}> {binding.name}: {kind};"
 
 
 def _element(buffers: Buffers, node: Node) -> str:

@@ -1,7 +1,9 @@
 """Folding node expressions into WGSL statements.
 
-An emitter writes the value of a node at an index, in one lane or in four neighbouring ones. Views move the index, maps become
-expressions, stored tensors become loads; four lanes whose addresses are neighbours become one vector load.
+An emitter writes the value of a node at an index, in one lane or in four neighbouring ones. Views
+move the index, maps become
+expressions, stored tensors become loads; four lanes whose addresses are neighbours become one
+vector load.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ Lanes = tuple[Indices, ...]
 
 @dataclass
 class Buffers:
-    """The buffers that a kernel's text touches, and how: `vectors` are declared as arrays of vec4."""
+    """The buffers that a kernel's text touches; `vectors` are declared as arrays of vec4."""
 
     names: Names
     targets: Mapping[Node, Node]

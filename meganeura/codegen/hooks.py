@@ -20,7 +20,7 @@ FOLD = 32768
 
 @dataclass(frozen=True)
 class Hooks:
-    """What the linker adds to a skeleton: constants, functions, counts for `@unroll`, and the grid."""
+    """What the linker adds to a skeleton: constants, functions, counts for `@unroll`, the grid."""
 
     skeleton: str
     constants: dict[str, int | bool]
@@ -116,7 +116,9 @@ def _split_roots(region: Region) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
 
 
 def _state(region: Region, known: dict[Node, str]) -> list[Line]:
-    """The registers of a row: a field for each reduction, and the value beside the index for an argmax."""
+    """The registers of a row: a field for each reduction, and the value beside the index for an
+    argmax.
+    """
     fields, starts = [], []
     for anchor in region.anchors:
         name = known[anchor].removeprefix("state.")
@@ -202,10 +204,12 @@ def _merge(phase: int, anchors: tuple[Node, ...], known: dict[Node, str]) -> lis
         if anchor.op.name == "argmax":
             greater = f"b.{field}_best > a.{field}_best"
             equal = f"(b.{field}_best == a.{field}_best) & (b.{field} < a.{field})"
-            better = f"(b.{field} != 2147483647i) & (({greater}) | ({equal}) | (a.{field} == 2147483647i))"
+            first = f"a.{field} == 2147483647i"
+            better = f"(b.{field} != 2147483647i) & (({greater}) | ({equal}) | ({first}))"
+            take = f"both.{field}_best = b.{field}_best; both.{field} = b.{field};"
             lines.append(
                 Line(
-                    f"  if ({better}) {{ both.{field}_best = b.{field}_best; both.{field} = b.{field}; }}",
+                    f"  if ({better}) {{ {take} }}",
                     anchor,
                 )
             )
@@ -216,7 +220,9 @@ def _merge(phase: int, anchors: tuple[Node, ...], known: dict[Node, str]) -> lis
 
 
 def matmul_hooks(region: Region, tile: MatmulTile, buffers: Buffers) -> Hooks:
-    """`load_a`, `load_b` give four neighbours along m and n; `store` takes four neighbouring sums of a row."""
+    """`load_a`, `load_b` give four neighbours along m and n; `store` takes four neighbouring sums
+    of a row.
+    """
     (anchor,) = region.anchors
     a, b = anchor.inputs
     batch, m, n = anchor.shape

@@ -1,4 +1,6 @@
-"""A kernel: WGSL text with what the runtime needs to launch it and what the views need to explain it."""
+"""A kernel: WGSL text with what the runtime needs to launch it and what the views need to explain
+it.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from meganeura.tile.tile import Tile
 
 @dataclass(frozen=True)
 class Binding:
-    """A buffer of a kernel: the stored node or leaf that lies in it, and what the kernel does with it."""
+    """A buffer of a kernel: the stored node or leaf that lies in it, and what the kernel does with
+    it.
+    """
 
     node: Node
     access: Literal["read", "read_write"]
@@ -26,7 +30,8 @@ class Binding:
 class Kernel:
     """WGSL for one region, or for several (`arms`) in one launch.
 
-    `line_nodes` maps line numbers of `wgsl` (from 1) to the nodes that the line computes; `flops` and bytes are by the model: each
+    `line_nodes` maps line numbers of `wgsl` (from 1) to the nodes that the line computes; `flops`
+    and bytes are by the model: each
     input read once, each root written once.
     """
 

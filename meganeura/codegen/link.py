@@ -1,7 +1,9 @@
 """Linking: constants, bindings, helpers, hooks and a skeleton become one WGSL module.
 
-A skeleton is a `.wgsl` file with one directive, `// @unroll i < COUNT` ... `// @end`, which repeats its lines with `$i` replaced: loops
-that index registers must be written out (a register array indexed by a loop variable goes to memory on some drivers).
+A skeleton is a `.wgsl` file with one directive, `// @unroll i < COUNT` ... `// @end`, which repeats
+its lines with `$i` replaced: loops
+that index registers must be written out (a register array indexed by a loop variable goes to memory
+on some drivers).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Names of buffers in WGSL: the user's where they are words of the language, made ones otherwise."""
+"""Names of buffers in WGSL: the user's where they are legal, made ones otherwise."""
 
 from __future__ import annotations
 
@@ -8,7 +8,28 @@ from collections.abc import Iterable
 from meganeura.ir.graph import Node
 
 RESERVED = frozenset(
-    ["batch", "m", "n", "k", "m4", "n4", "row", "column", "part", "lane", "group", "state", "live", "element", "arm", "v", "value", "sum", "main", "store", "start", "reach", "down", "across", "load_a", "load_b", "store", "accumulate", "merge", "finish_row", "finish_element", "spot_a", "spot_b", "slice_a", "slice_b", "scratch", "State", "alias", "array", "atomic", "bool", "break", "case", "const", "const_assert", "continue", "continuing", "default", "diagnostic", "discard", "else", "enable", "false", "fn", "for", "if", "let", "loop", "mat2x2", "override", "ptr", "return", "sampler", "struct", "switch", "true", "var", "vec2", "vec3", "vec4", "while", "abs", "acos", "all", "any", "asin", "atan", "ceil", "clamp", "cos", "cosh", "cross", "degrees", "distance", "dot", "exp", "exp2", "floor", "fma", "fract", "length", "log", "log2", "max", "min", "mix", "modf", "normalize", "pow", "radians", "round", "select", "sign", "sin", "sinh", "smoothstep", "sqrt", "step", "tan", "tanh", "transpose", "trunc", "f16", "f32", "i32", "u32", "bitcast", "target", "texture", "storage", "workgroup", "private", "function", "uniform", "read", "write", "read_write", "binding", "builtin", "compute", "fragment", "vertex", "location", "size", "align", "active", "as", "auto", "class", "enum", "export", "extern", "final", "goto", "impl", "import", "in", "inout", "interface", "is", "let", "mod", "module", "move", "mut", "namespace", "new", "nil", "null", "of", "operator", "out", "package", "pass", "private", "protected", "public", "ref", "regardless", "require", "resource", "set", "shared", "signed", "static", "struct", "super", "template", "this", "thread", "throw", "trait", "try", "type", "typedef", "union", "unless", "unsafe", "use", "using", "virtual", "void", "volatile", "where", "with", "yield", "self", "mesh", "meta", "mesh", "from", "get", "filter", "final", "finally", "do", "debugger", "delete", "extends", "friend", "explicit", "demote", "handle", "instanceof", "lowp", "mediump", "highp", "noinline", "noexcept", "nointerpolation", "nullptr", "packed", "precise", "precision", "premerge", "regardless", "register", "rowmajor", "sample", "shared", "sizeof", "smooth", "snorm", "subroutine", "unorm", "varying"]
+    re.findall(
+        r"\w+",
+        """
+        State abs accumulate acos across active alias align all any arm array as asin atan atomic
+        auto batch binding bitcast bool break builtin case ceil clamp class column compute const
+        const_assert continue continuing cos cosh cross debugger default degrees delete demote
+        diagnostic discard distance do dot down element else enable enum exp exp2 explicit export
+        extends extern f16 f32 false filter final finally finish_element finish_row floor fma fn for
+        fract fragment friend from function get goto group handle highp i32 if impl import in inout
+        instanceof interface is k lane length let live load_a load_b location log log2 loop lowp m
+        m4 main mat2x2 max mediump merge mesh meta min mix mod modf module move mut n n4 namespace
+        new nil noexcept noinline nointerpolation normalize null nullptr of operator out override
+        package packed part pass pow precise precision premerge private protected ptr public radians
+        reach read read_write ref regardless register require resource return round row rowmajor
+        sample sampler scratch select self set shared sign signed sin sinh size sizeof slice_a
+        slice_b smooth smoothstep snorm spot_a spot_b sqrt start state static step storage store
+        struct subroutine sum super switch tan tanh target template texture this thread throw trait
+        transpose true trunc try type typedef u32 uniform union unless unorm unsafe use using v
+        value var varying vec2 vec3 vec4 vertex virtual void volatile where while with workgroup
+        write yield
+        """,
+    )
 )
 
 

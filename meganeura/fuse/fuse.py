@@ -18,7 +18,8 @@ from meganeura.trace import Build, note, rebuilding, stage
 class Fused:
     """A graph cut into regions.
 
-    `stored` maps each named output to the node whose buffer holds it (the output itself, or what it is a reshape of).
+    `stored` maps each named output to the node whose buffer holds it (the output itself, or what it
+    is a reshape of).
     """
 
     graph: Graph
@@ -76,7 +77,9 @@ def _half(region: Region) -> tuple[Node, ...]:
 
 
 def _cut(graph: Graph, target: Target, enabled: bool, copies: frozenset[Node]) -> Fused:
-    """The regions of a graph; what a copy copies is stored, and each of `copies` has a launch of its own."""
+    """The regions of a graph; what a copy copies is stored, and each of `copies` has a launch of
+    its own.
+    """
     roots = (*graph.roots, *(n for c in copies for n in c.inputs[:1]))
     wanted = frozenset(holder(n) for n in roots if holder(n).op.kind != "leaf")
     growth = grow(graph, target, enabled, copies)
@@ -108,7 +111,9 @@ def _copy(node: Node) -> Node:
 
 
 def _own_values(graph: Graph) -> Graph:
-    """Each updated leaf gets a value node of its own, that is neither a leaf nor a reshape nor another's value."""
+    """Each updated leaf gets a value node of its own, that is neither a leaf nor a reshape nor
+    another's value.
+    """
     taken: set[Node] = set()
     updates = []
     for leaf, value in graph.updates:
@@ -158,7 +163,9 @@ def _region(
 
 
 def _phases(anchors: tuple[Node, ...], nodes: list[Node]) -> tuple[tuple[Node, ...], ...]:
-    """Reductions that can run in one loop over the terms, in the order in which they need each other."""
+    """Reductions that can run in one loop over the terms, in the order in which they need each
+    other.
+    """
     level: dict[Node, int] = {}
     for node in nodes:
         below = max((level[n] for n in node.inputs if n in level), default=0)

@@ -1,11 +1,14 @@
-"""Growing groups: reductions and matrix products start one; maps join where their operands already lie in registers.
+"""Growing groups: reductions and matrix products start one; maps join where their operands already
+lie in registers.
 
-A node may join when every value that it takes from the group is at exactly the place where the group has it, which the propagation of
+A node may join when every value that it takes from the group is at exactly the place where the
+group has it, which the propagation of
 indices decides, and when nothing else that it needs waits for the group.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from meganeura.fuse.region import Kind, Member, Space, Space3, move
@@ -116,7 +119,9 @@ class Growth:
         return all(group not in h.waits for h in needed)
 
     def reads(self, node: Node, at: Indices, group: Group) -> bool:
-        """Whether what the node needs of the group at `at` is in its registers; full-size sources are remembered."""
+        """Whether what the node needs of the group at `at` is in its registers; full-size sources
+        are remembered.
+        """
         seen: dict[tuple[Node, Indices], bool] = {}
 
         def visit(n: Node, where: Indices) -> bool:
@@ -130,11 +135,7 @@ class Growth:
             if n in group.at:
                 return group.at[n] == where
             if n in self.home or n.op.kind == "leaf":
-                if n.size > 1:
-                    group.sources.add(n)
-                if n.op.name in CHEAP:
-                    for i in n.inputs:
-                        visit(i, where)
+                self._source(n, group, lambda: [visit(i, where) for i in n.inputs])
                 return True
             if n.op.kind == "view":
                 return visit(n.inputs[0], ix.read(n, where).indices)
@@ -145,6 +146,13 @@ class Growth:
             return all(visit(i, where) for i in n.inputs)
 
         return visit(node, at)
+
+    def _source(self, node: Node, group: Group, look_through: Callable[[], object]) -> None:
+        """Remembers a tensor that the group reads, and what a cheap one is made of."""
+        if node.size > 1:
+            group.sources.add(node)
+        if node.op.name in CHEAP:
+            look_through()
 
     def reads_all(self, node: Node, at: Indices, group: Group) -> bool:
         """As `reads`, for the operands of a node that would be computed at `at`."""
@@ -164,7 +172,9 @@ def gather_index(node: Node, at: Indices) -> Indices:
 
 
 def grow(graph: Graph, target: Target, fuse: bool, apart: frozenset[Node] = frozenset()) -> Growth:
-    """Groups around every reduction and product, with the maps that fit their registers; none of `apart` joins."""
+    """Groups around every reduction and product, with the maps that fit their registers; none of
+    `apart` joins.
+    """
     growth = Growth(graph, target)
     for node in graph.nodes:
         if node.op.kind == "contract":
@@ -187,7 +197,9 @@ def _reduction(growth: Growth, node: Node, fuse: bool) -> None:
 
 
 def _can_share(growth: Growth, node: Node, group: Group, space: Space3) -> bool:
-    """A reduction joins another over the same terms when it uses its result, or reads the same tensors."""
+    """A reduction joins another over the same terms when it uses its result, or reads the same
+    tensors.
+    """
     if (group.space.operand, group.space.axes) != (space.operand, space.axes):
         return False
     if not growth.may_wait(node, group):
@@ -225,7 +237,9 @@ def _epilogue(growth: Growth, node: Node) -> None:
 
 
 def _place(growth: Growth, node: Node, group: Group) -> tuple[Space, Indices, Node | None] | None:
-    """Where in a group a node would be computed: at the place of an operand, or spread over a row's terms."""
+    """Where in a group a node would be computed: at the place of an operand, or spread over a row's
+    terms.
+    """
     if node.op.name == "expand":
         if (
             group.kind != "reduce"

@@ -12,7 +12,8 @@ from meganeura.ir.index import Indices
 def unsafe(graph: Graph, regions: list[Region]) -> set[Node]:
     """Leaves whose new value must be made in a buffer of its own and copied at the end.
 
-    The others are written in place: their kernel reads the leaf only where it writes it, and every other reader can run before.
+    The others are written in place: their kernel reads the leaf only where it writes it, and every
+    other reader can run before.
     """
     maker = {root: r.index for r in regions for root in r.roots}
     after = {r.index: {maker[n] for n in r.inputs if n in maker} - {r.index} for r in regions}

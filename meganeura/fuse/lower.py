@@ -1,7 +1,10 @@
-"""From operations to the three loop forms: everything becomes maps, views, reductions and matrix products.
+"""From operations to the three loop forms: everything becomes maps, views, reductions and matrix
+products.
 
-A convolution is a matrix product that reads its image through the view `windows`; the views are folded into the load hooks of the
-matmul kernel, so nothing is copied (implicit GEMM). A product with one row or column is a reduction; a long one over few results is
+A convolution is a matrix product that reads its image through the view `windows`; the views are
+folded into the load hooks of the
+matmul kernel, so nothing is copied (implicit GEMM). A product with one row or column is a
+reduction; a long one over few results is
 split, so that more of the machine works on it.
 """
 
@@ -20,7 +23,9 @@ SPLIT_REDUCE = 8192
 
 @stage("lower")
 def lower(graph: Graph, target: Target) -> Graph:
-    """Convolutions, scatters, thin and long products -> matmul, reduce, map and view nodes, at the same origins."""
+    """Convolutions, scatters, thin and long products -> matmul, reduce, map and view nodes, at the
+    same origins.
+    """
     counts: dict[str, int] = {}
 
     def change(node: Node, inputs: tuple[Node, ...]) -> Node:
@@ -104,7 +109,9 @@ def _matmul_or_less(a: Node, b: Node, target: Target) -> Node:
 
 
 def _matmul_rule(node: Node, inputs: tuple[Node, ...], target: Target) -> Node:
-    """[..., M, K] by [..., K, N] as one batch axis; thin ones as a reduction, deep ones split along K."""
+    """[..., M, K] by [..., K, N] as one batch axis; thin ones as a reduction, deep ones split along
+    K.
+    """
     a, b = inputs
     *batch, m, k = a.shape
     n, count = b.shape[-1], math.prod(batch)
@@ -137,7 +144,9 @@ def _thin(a: Node, b: Node) -> Node:
 
 
 def _split_count(count: int, m: int, n: int, k: int, target: Target) -> int:
-    """How many parts of K fill the machine: a power of two that divides K and leaves at least 64 terms."""
+    """How many parts of K fill the machine: a power of two that divides K and leaves at least 64
+    terms.
+    """
     tiles = count * math.ceil(m / 32) * math.ceil(n / 32)
     parts = 1
     while (

@@ -1,4 +1,4 @@
-"""Regions: the nodes that one kernel computes, and where in its iteration space each of them lies."""
+"""Regions: the nodes that one kernel computes, and where in its space each of them lies."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ Space = Literal["tile", "row", "element"]
 class Member:
     """A node that the kernel holds in registers.
 
-    Its index is that of `via` (moved by the node, when it is a view), or the start of its space: `tile` is the space of a map or a
+    Its index is that of `via` (moved by the node, when it is a view), or the start of its space:
+    `tile` is the space of a map or a
     matmul, `row` that of a reduction's results, `element` that of its operand.
     """
 
@@ -30,7 +31,9 @@ class Member:
 
 @dataclass(frozen=True)
 class Space3:
-    """The iteration space of a region: its shape, and for reductions the shape of the operand and the reduced axes."""
+    """The iteration space of a region: its shape, and for reductions the shape of the operand and
+    the reduced axes.
+    """
 
     shape: Shape
     operand: Shape = ()
@@ -59,8 +62,10 @@ class Space3:
 class Region:
     """One kernel before it has a tile: what it computes, reads and stores.
 
-    `anchors` are the reductions (in order of their phases) or the matmul; a map region has none. `roots` are stored nodes in
-    the order of their buffers; `updates` pairs leaves with the roots that are stored into them in place.
+    `anchors` are the reductions (in order of their phases) or the matmul; a map region has none.
+    `roots` are stored nodes in
+    the order of their buffers; `updates` pairs leaves with the roots that are stored into them in
+    place.
     """
 
     index: int
@@ -89,7 +94,9 @@ class Region:
 
     @property
     def phase(self) -> str:
-        """The phase most of its stored nodes belong to: an update makes the kernel an update only if nothing else is done."""
+        """The phase most of its stored nodes belong to: an update makes the kernel an update only
+        if nothing else is done.
+        """
         phases = [n.origin.phase for n in (self.anchors or self.roots)]
         return next((p for p in ("forward", "backward", "update") if p in phases), "forward")
 

@@ -1,6 +1,8 @@
-"""What is written to memory: which floating maps get a kernel of their own, and which registers are also stored.
+"""What is written to memory: which floating maps get a kernel of their own, and which registers are
+also stored.
 
-A map that no group took is computed where it is read, once for each reader, unless that repeats more work than a round trip through
+A map that no group took is computed where it is read, once for each reader, unless that repeats
+more work than a round trip through
 memory costs.
 """
 
@@ -24,7 +26,9 @@ def weight(node: Node) -> float:
 
 
 class Floats:
-    """The nodes that no group took: who reads them, how often, and what computing them in place costs."""
+    """The nodes that no group took: who reads them, how often, and what computing them in place
+    costs.
+    """
 
     def __init__(self, graph: Graph, growth: Growth, fuse: bool, wanted: frozenset[Node]) -> None:
         self.graph, self.growth, self.fuse, self.wanted = graph, growth, fuse, wanted
@@ -35,7 +39,9 @@ class Floats:
             self._settle(node)
 
     def _settle(self, node: Node) -> None:
-        """Decides on a floating node after all its readers, and passes the readers on to its operands."""
+        """Decides on a floating node after all its readers, and passes the readers on to its
+        operands.
+        """
         home = self.growth.home.get(node)
         if home is not None:
             for operand in node.inputs:
@@ -58,7 +64,9 @@ class Floats:
         readers[reader] = readers.get(reader, 0.0) + times
 
     def _repeats(self, node: Node, operand: Node) -> float:
-        """How often each element of the operand is computed when the node reads it without a buffer."""
+        """How often each element of the operand is computed when the node reads it without a
+        buffer.
+        """
         if node.op.kind == "contract":
             across = node.shape[-1] if operand is node.inputs[0] else node.shape[-2]
             return math.ceil(across / 64)
@@ -79,7 +87,7 @@ class Floats:
         return node.size > 256 and again > ROUND_TRIP
 
     def cost(self, node: Node) -> tuple[float, frozenset[Node]]:
-        """Arithmetic an element and the full-size tensors read, when the node is computed in place."""
+        """Arithmetic an element and the tensors read, when the node is computed in place."""
         found = self._cost.get(node)
         if found is None:
             if node.op.kind == "leaf" or node in self.growth.home:
@@ -95,7 +103,7 @@ class Floats:
 
 
 def map_groups(graph: Graph, growth: Growth, floats: Floats, copies: frozenset[Node]) -> None:
-    """A group for each stored floating node; those of one shape that share an operand become one."""
+    """A group for each stored floating node; those of one shape with one operand share it."""
     for node in graph.nodes:
         if node not in floats.stored:
             continue
@@ -147,7 +155,9 @@ class Stores:
             pass
 
     def _round(self) -> bool:
-        """Asks every group; what could be computed again if an operand were stored is put off to the end."""
+        """Asks every group; what could be computed again if an operand were stored is put off to
+        the end.
+        """
         before = len(self.stored)
         self._unsure = []
         for group in self.growth.groups:
@@ -201,7 +211,9 @@ class Stores:
 def computed(
     group: Group, roots: list[Node], stored: dict[Node, None], home: dict[Node, Group]
 ) -> tuple[list[Node], list[Node]]:
-    """The nodes that the group computes for its roots, operands first, and the tensors that it reads."""
+    """The nodes that the group computes for its roots, operands first, and the tensors that it
+    reads.
+    """
     inside: dict[Node, None] = {}
     inputs: dict[Node, None] = {}
 

@@ -1,6 +1,8 @@
-"""The memory plan: a buffer for each stored tensor, whole buffers passed on when their tensor is dead.
+"""The memory plan: a buffer for each stored tensor, whole buffers passed on when their tensor is
+dead.
 
-Whole buffers, not slices of an arena, because a barrier covers a whole buffer: two launches that write different parts of one
+Whole buffers, not slices of an arena, because a barrier covers a whole buffer: two launches that
+write different parts of one
 would wait for each other.
 """
 
@@ -37,8 +39,10 @@ class Placement:
 class MemoryPlan:
     """Buffers and who lies in them when; sizes in bytes.
 
-    `live` is the sum of the tensors alive at each launch, `peak` its maximum; `planned` is what the buffers take, `unaliased` what
-    they would without sharing; `resident` are leaves (feeds, parameters, states, constants) and outputs kept for the whole run.
+    `live` is the sum of the tensors alive at each launch, `peak` its maximum; `planned` is what the
+    buffers take, `unaliased` what
+    they would without sharing; `resident` are leaves (feeds, parameters, states, constants) and
+    outputs kept for the whole run.
     """
 
     buffers: tuple[Buffer, ...]
@@ -59,7 +63,8 @@ def plan_memory(
 ) -> MemoryPlan:
     """Launches -> buffers.
 
-    `kept` tensors (outputs) have a buffer of their own; `targets` are values written into a leaf's buffer.
+    `kept` tensors (outputs) have a buffer of their own; `targets` are values written into a leaf's
+    buffer.
     """
     spans = _lifetimes(schedule, kept, targets)
     sizes: list[int] = []
@@ -112,7 +117,9 @@ def _padded(nbytes: int) -> int:
 def _lifetimes(
     schedule: Schedule[K], kept: frozenset[Node], targets: Mapping[Node, Node]
 ) -> dict[Node, tuple[int, int]]:
-    """For each stored tensor the launch that writes it and the last that reads it, in order of writing."""
+    """For each stored tensor the launch that writes it and the last that reads it, in order of
+    writing.
+    """
     spans: dict[Node, tuple[int, int]] = {}
     end = len(schedule.launches) - 1
     for launch in schedule.launches:
@@ -129,7 +136,9 @@ def _lifetimes(
 
 
 def _take(sizes: list[int], free: list[int], nbytes: int) -> int:
-    """The free buffer that fits best; a smaller one grows only if nothing fits. -1 when there is none."""
+    """The free buffer that fits best; a smaller one grows only if nothing fits. -1 when there is
+    none.
+    """
     fitting = [b for b in free if sizes[b] >= nbytes]
     if fitting:
         chosen = min(fitting, key=lambda b: (sizes[b], b))

@@ -73,7 +73,9 @@ def _adapters() -> tuple[list[Any], str | None]:
 
 
 def devices() -> tuple[DeviceInfo, ...]:
-    """Every adapter and the NumPy device; exactly one is the default: hardware first, then software, then NumPy."""
+    """Every adapter and the NumPy device; exactly one is the default: hardware first, then
+    software, then NumPy.
+    """
     adapters, problem = _adapters()
     usable = [a for a in adapters if a.info["backend_type"] in ("Vulkan", "Metal")]
     best = min(usable, key=lambda a: a.info["adapter_type"] == "CPU", default=None)

@@ -15,10 +15,13 @@ from meganeura.runtime.stepper import GpuStepper
 
 @dataclass(frozen=True)
 class Times:
-    """Start and end of each launch in nanoseconds from the start of its step: `spans[step][launch] = (start, end)`.
+    """Start and end of each launch in nanoseconds from the start of its step: `spans[step][launch]
+    = (start, end)`.
 
-    `source` says how they were taken: "timestamps" inside one pass, "passes" (a pass for each launch, where the adapter has no
-    timestamps inside one), or "wall clock" on the NumPy device. `step` holds the time of each whole step in ns.
+    `source` says how they were taken: "timestamps" inside one pass, "passes" (a pass for each
+    launch, where the adapter has no
+    timestamps inside one), or "wall clock" on the NumPy device. `step` holds the time of each whole
+    step in ns.
     """
 
     spans: tuple[tuple[tuple[int, int], ...], ...]
@@ -102,9 +105,11 @@ def _gpu_step(
 def time_steps(
     stepper: GpuStepper | NumpyStepper, feeds: Mapping[str, Any], repeats: int, samples: int = 5
 ) -> list[float]:
-    """Seconds a step takes on the device when `repeats` of them follow each other in one pass; one figure a sample.
+    """Seconds a step takes on the device when `repeats` of them follow each other in one pass; one
+    figure a sample.
 
-    Timestamps at the ends of the pass where the adapter has them, else the wall clock around submission and wait.
+    Timestamps at the ends of the pass where the adapter has them, else the wall clock around
+    submission and wait.
     """
     if isinstance(stepper, NumpyStepper):
         return [_wall(lambda: stepper.push(feeds)) for _ in range(samples)]
@@ -121,7 +126,9 @@ def _wall(action: Any) -> float:
 
 
 def _replayed(stepper: GpuStepper, repeats: int, clock: Any) -> float:
-    """Runs slot 0's tape so many times in one pass; seconds by timestamps when a device to ask is given."""
+    """Runs slot 0's tape so many times in one pass; seconds by timestamps when a device to ask is
+    given.
+    """
     import wgpu
 
     device = stepper.device.handle

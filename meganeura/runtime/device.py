@@ -47,10 +47,11 @@ class GpuDevice:
     def buffer(self, nbytes: int, label: str = "") -> Any:
         """Storage of so many bytes (whole vectors), zero at first."""
         size = max((nbytes + 15) // 16 * 16, 16)
-        if size > min(self.target.buffer_size, self.target.storage_binding):
+        limit = min(self.target.buffer_size, self.target.storage_binding)
+        if size > limit:
             raise TargetError(
                 f"{label or 'a tensor'} needs {size:,} bytes in one buffer",
-                expected=f"at most {min(self.target.buffer_size, self.target.storage_binding):,} bytes on {self.name}",
+                expected=f"at most {limit:,} bytes on {self.name}",
                 got=f"{size:,} bytes",
                 hint="use a smaller batch, or split the tensor",
             )
@@ -63,7 +64,9 @@ class GpuDevice:
             self.guarded(lambda: self.handle.queue.write_buffer(buffer, offset, array))
 
     def read(self, pieces: Sequence[tuple[Any, int, int]]) -> list[bytes]:
-        """The bytes of (buffer, offset, count) pieces, in one copy and one wait, after all that was recorded."""
+        """The bytes of (buffer, offset, count) pieces, in one copy and one wait, after all that was
+        recorded.
+        """
         import wgpu
 
         for sender in list(self.senders):
@@ -102,7 +105,9 @@ class GpuDevice:
         self.guarded(self.handle._poll_wait)
 
     def guarded(self, action: Callable[[], Any]) -> Any:
-        """Runs a device call; a lost device is reported as such and not as whatever the driver says."""
+        """Runs a device call; a lost device is reported as such and not as whatever the driver
+        says.
+        """
         if self.lost is not None:
             raise _lost(self.name, self.lost)
         try:
@@ -247,7 +252,7 @@ def get_device(device: str | Device | None = None) -> Device:
             f"there is no device {device!r}" if device != "gpu" else "there is no GPU adapter",
             expected="one of: " + ", ".join(["numpy", *(r.name for _, r in gpus)]),
             got=repr(device),
-            hint="install a Vulkan driver (Debian, Ubuntu: apt-get install libvulkan1 mesa-vulkan-drivers), or "
-            'use device="numpy"',
+            hint="install a Vulkan driver (Debian, Ubuntu: apt-get install libvulkan1 "
+            'mesa-vulkan-drivers), or use device="numpy"',
         )
     return _gpu((default or named)[0])

@@ -1,4 +1,6 @@
-"""Running steps in NumPy: the same kernels in the same order, each region by the reference of its nodes."""
+"""Running steps in NumPy: the same kernels in the same order, each region by the reference of its
+nodes.
+"""
 
 from __future__ import annotations
 

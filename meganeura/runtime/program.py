@@ -29,7 +29,8 @@ Stepper = GpuStepper | NumpyStepper
 class Program:
     """A program that can be called, trained, profiled and looked at.
 
-    Made by `mg.compile`. `plan` holds every decision of the compiler; `store` the parameters on the device.
+    Made by `mg.compile`. `plan` holds every decision of the compiler; `store` the parameters on the
+    device.
     """
 
     def __init__(
@@ -117,13 +118,15 @@ class Program:
         self.store.write(values)
 
     def stepper(self, slots: int = 1) -> Stepper:
-        """A runner of steps whose feeds are given `slots` at a time without a read-back in between."""
+        """A runner of steps, fed `slots` at a time without a read-back in between."""
         if isinstance(self.device, GpuDevice):
             return GpuStepper(self.plan, self.device, self.store, self._pipelines, slots)
         return NumpyStepper(self.plan, self.store, slots)
 
     def __call__(self, *args: Any, **feeds: Any) -> Any:
-        """Runs once. Feeds come by name, or in the order of the inputs; one output is given as an array, several as a dict."""
+        """Runs once. Feeds come by name, or in the order of the inputs; one output is given as an
+        array, several as a dict.
+        """
         inputs = self.plan.inputs
         arrays = checked(inputs, by_name(inputs, args, feeds))
         if self._stepper is None:
@@ -133,7 +136,9 @@ class Program:
         return next(iter(results.values())) if len(results) == 1 else results
 
     def read(self, name: str, *args: Any, **feeds: Any) -> Array:
-        """The value of any named tensor, also one that fusion removed: it is computed on demand from the same feeds."""
+        """The value of any named tensor, also one that fusion removed: it is computed on demand
+        from the same feeds.
+        """
         parameters = {str(n.name) for n in self.graph.nodes if n.op.name in ("parameter", "state")}
         if name in parameters:
             return self.store.read([name])[name]
@@ -158,7 +163,9 @@ class Program:
         return Program(plan, self.device, self.store, self._recompile)
 
     def with_options(self, **changes: Any) -> Program:
-        """The same model under other options: parameters are shared, unchanged kernels keep their pipelines."""
+        """The same model under other options: parameters are shared, unchanged kernels keep their
+        pipelines.
+        """
         return Program(self._replan(changes), self.device, self.store, self._recompile)
 
     def set_options(self, **changes: Any) -> None:
@@ -193,6 +200,6 @@ class Program:
     def __repr__(self) -> str:
         launches, waves = len(self.schedule.launches), len(self.schedule.waves)
         return (
-            f"<Program {self.name}, {self.kind}: {launches} launches in {waves} waves on {self.device.name}, "
-            f"compiled in {self.compile_seconds * 1e3:.0f} ms>"
+            f"<Program {self.name}, {self.kind}: {launches} launches in {waves} waves "
+            f"on {self.device.name}, compiled in {self.compile_seconds * 1e3:.0f} ms>"
         )

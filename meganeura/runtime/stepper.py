@@ -1,6 +1,7 @@
 """Running steps: feeds and outputs in rings of slots, many steps recorded into one submission.
 
-Launches that touch a feed or an output have a bind group for every slot; all others have one. So the same tape serves every step,
+Launches that touch a feed or an output have a bind group for every slot; all others have one. So
+the same tape serves every step,
 nothing is read back between steps, and the host stays ahead of the device.
 """
 
@@ -65,7 +66,8 @@ class Staging:
 class GpuStepper:
     """Steps of one program on a GPU.
 
-    The calling thread stages feeds and records; a second one writes the feeds, closes the recording and submits it, which is
+    The calling thread stages feeds and records; a second one writes the feeds, closes the recording
+    and submits it, which is
     native code that holds no lock of the interpreter.
     """
 

@@ -1,4 +1,6 @@
-"""What lives on the device between calls: parameters and states, shared by the programs of one model."""
+"""What lives on the device between calls: parameters and states, shared by the programs of one
+model.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from meganeura.runtime.device import Device, GpuDevice
 
 
 class ParameterStore:
-    """Device memory of parameters and states by name; made, with its first value, when first asked for."""
+    """Device memory of parameters and states by name; made, with its first value, when first asked
+    for.
+    """
 
     def __init__(self, device: Device, seed: int = 0) -> None:
         self.device = device

@@ -1,4 +1,6 @@
-"""The tape: a step as cached raw handles, replayed by direct calls, all launches in one compute pass."""
+"""The tape: a step as cached raw handles, replayed by direct calls, all launches in one compute
+pass.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""Checked before trusted: a kernel loses its bounds checks only after a checked run has agreed with the oracle.
+"""Checked before trusted: a kernel loses its bounds checks only after a checked run has agreed with
+the oracle.
 
-The check runs the kernel alone on random inputs and compares every root with the float64 reference of its region.
+The check runs the kernel alone on random inputs and compares every root with the float64 reference
+of its region.
 """
 
 from __future__ import annotations
@@ -56,7 +58,9 @@ def _terms(kernel: Kernel) -> int:
 
 
 def _compare(got: Array, want: Array, terms: int) -> tuple[float, float]:
-    """The largest error relative to the size of the values, and what a float32 sum of so many terms may have."""
+    """The largest error relative to the size of the values, and what a float32 sum of so many terms
+    may have.
+    """
     if want.size == 0:
         return 0.0, 1.0
     if want.dtype.kind != "f":

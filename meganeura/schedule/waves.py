@@ -25,7 +25,7 @@ K = TypeVar("K", bound=Work)
 
 @dataclass(frozen=True)
 class Launch(Generic[K]):
-    """One launch of a kernel: its place in the order, its wave, and the launches that it waits for."""
+    """One launch of a kernel: its place, its wave, and the launches that it waits for."""
 
     kernel: K
     index: int
@@ -43,9 +43,11 @@ class Schedule(Generic[K]):
 
 @stage("schedule")
 def schedule(kernels: tuple[K, ...], updates: tuple[tuple[Node, Node], ...]) -> Schedule[K]:
-    """Kernels -> launches breadth first: a kernel runs in the first wave after all that it waits for.
+    """Kernels -> launches breadth first: a kernel runs in the first wave after all that it waits
+    for.
 
-    A kernel waits for those that make what it reads, and one that overwrites a leaf waits for all that read its old value.
+    A kernel waits for those that make what it reads, and one that overwrites a leaf waits for all
+    that read its old value.
     """
     before = _dependencies(kernels, updates)
     wave = _waves(kernels, before)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import fields
 
 from meganeura.errors import OptionError
 from meganeura.fuse.region import Region
@@ -33,7 +34,9 @@ def tile(
     forced: Mapping[str, tuple[int, ...]],
     names: Mapping[str, Node],
 ) -> tuple[Tile, ...]:
-    """Regions -> a tile for each; `forced` gives that of the region that computes a named tensor, `names` the tensors."""
+    """Regions -> a tile for each; `forced` gives that of the region that computes a named tensor,
+    `names` the tensors.
+    """
     for name in forced:
         if name not in names:
             known = ", ".join(sorted(names))
@@ -69,9 +72,10 @@ def _make(region: Region, name: str, sizes: tuple[int, ...]) -> Tile:
     kinds = {"matmul": (MatmulTile, (5, 6)), "reduce": (ReduceTile, (3,)), "map": (MapTile, (2,))}
     kind, counts = kinds[region.kind]
     if len(sizes) not in counts or min(sizes) < 1:
+        number = " or ".join(map(str, counts))
         raise OptionError(
-            f"a tile of a {region.kind} kernel has {' or '.join(map(str, counts))} sizes of at least 1",
-            expected=", ".join(list(kind.__dataclass_fields__)[: counts[-1]]),
+            f"a tile of a {region.kind} kernel has {number} sizes of at least 1",
+            expected=", ".join(f.name for f in fields(kind)[: counts[-1]]),
             got=str(sizes),
             hint=f"options.tile = {{{name!r}: (...)}}",
         )
@@ -84,7 +88,8 @@ def broken_rule(tile: Tile, target: Target) -> str | None:
     if tile.threads > target.invocations:
         return f"at most {target.invocations} invocations, not {tile.threads}"
     if tile.workgroup_bytes > target.workgroup_memory:
-        return f"at most {target.workgroup_memory} bytes of workgroup memory, not {tile.workgroup_bytes}"
+        used = tile.workgroup_bytes
+        return f"at most {target.workgroup_memory} bytes of workgroup memory, not {used}"
     if isinstance(tile, MatmulTile):
         return _broken_matmul(tile)
     if isinstance(tile, ReduceTile) and tile.parts & (tile.parts - 1):
@@ -97,8 +102,9 @@ def broken_rule(tile: Tile, target: Target) -> str | None:
 def _broken_matmul(tile: MatmulTile) -> str | None:
     if tile.tm % 4 or tile.tn % 4 or tile.bm % tile.tm or tile.bn % tile.tn:
         return "tm and tn are multiples of 4 that divide bm and bn"
-    if (tile.bm // 4 * tile.bk) % tile.threads or (tile.bn // 4 * tile.bk) % tile.threads:
-        return f"{tile.threads} invocations divide the {tile.bm // 4 * tile.bk} and {tile.bn // 4 * tile.bk} vectors of a slice"
+    a, b = tile.bm // 4 * tile.bk, tile.bn // 4 * tile.bk
+    if a % tile.threads or b % tile.threads:
+        return f"{tile.threads} invocations divide the {a} and {b} vectors of a slice"
     return None
 
 
@@ -117,7 +123,9 @@ def _power(limit: int) -> int:
 
 
 def _matmul(region: Region, target: Target) -> MatmulTile:
-    """The tile with the most reuse whose grid still fills the machine, else the one with the most workgroups."""
+    """The tile with the most reuse whose grid still fills the machine, else the one with the most
+    workgroups.
+    """
     batch, m, n = region.space.shape
     legal = [t for t in MATMUL_TILES if broken_rule(t, target) is None]
     for candidate in legal:

@@ -38,7 +38,9 @@ class MapTile:
 
 @dataclass(frozen=True)
 class ReduceTile:
-    """Results a workgroup makes at once, invocations that share the terms of each, and terms read at once."""
+    """Results a workgroup makes at once, invocations that share the terms of each, and terms read
+    at once.
+    """
 
     rows: int
     parts: int
@@ -66,7 +68,8 @@ class ReduceTile:
 
 @dataclass(frozen=True)
 class MatmulTile:
-    """The workgroup's tile `bm` x `bn` in steps of `bk`, the invocation's register tile `tm` x `tn`.
+    """The workgroup's tile `bm` x `bn` in steps of `bk`, the invocation's register tile `tm` x
+    `tn`.
 
     With `parts` over 1 so many teams of invocations share the terms of each step.
     """
@@ -90,7 +93,9 @@ class MatmulTile:
 
     @property
     def workgroup_bytes(self) -> int:
-        """Workgroup memory in bytes: a slice of either operand, padded by one vector a row, and the teams' sums."""
+        """Workgroup memory in bytes: a slice of either operand, padded by one vector a row, and the
+        teams' sums.
+        """
         slices = 16 * self.bk * (self.bm // 4 + 1 + self.bn // 4 + 1)
         return slices + (4 * self.threads * self.tm * self.tn if self.parts > 1 else 0)
 

@@ -128,7 +128,10 @@ def test_a_lost_device_is_said_to_be_lost() -> None:
 
 
 def test_without_an_adapter_numpy_is_the_default() -> None:
-    code = "import meganeura as mg; print(mg.compile(mg.input('x', (2,)) * 2.0)); print(mg.devices()[-1])"
+    code = (
+        "import meganeura as mg; print(mg.compile(mg.input('x', (2,)) * 2.0)); "
+        "print(mg.devices()[-1])"
+    )
     result = subprocess.run(
         [sys.executable, "-c", code],
         env={
