@@ -62,6 +62,16 @@ def log_of_root(a: Node) -> Equation:
     return log(sqrt(a)), mul(log(a), 0.5)
 
 
+@rule("The logarithm of a share of exponentials is a difference.", where=nonnegative("b"))
+def log_of_share(a: Node, b: Node) -> Equation:
+    return log(div(exp(a), b)), sub(a, log(b))
+
+
+@rule("The logarithm of a scaled exponential is a sum.", where=nonnegative("b"))
+def log_of_scaled_exp(a: Node, b: Node) -> Equation:
+    return log(mul(exp(a), b)), add(a, log(b))
+
+
 @rule("A product of exponentials is the exponential of the sum.")
 def product_of_exps(a: Node, b: Node) -> Equation:
     return mul(exp(a), exp(b)), exp(add(a, b))

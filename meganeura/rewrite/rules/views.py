@@ -46,6 +46,16 @@ def _over_expanded(r: random.Random) -> Sample:
     return {"a": wide, "b": draw.with_ones(r, wide), "p": wide}
 
 
+def _over_expanded_pair(r: random.Random) -> Sample:
+    sample = _over_expanded(r)
+    return {**sample, "d": sample["b"]}
+
+
+def _over_expanded_triple(r: random.Random) -> Sample:
+    sample = _over_expanded(r)
+    return {**sample, "d": sample["b"], "e": sample["b"]}
+
+
 def _sliced_twice(r: random.Random) -> Sample:
     return {
         "a": (9, 11),
@@ -154,6 +164,34 @@ def add_number_before_expand(a: Node, p: Shape, c: float) -> Equation:
 @rule("A product of repeated elements and a number is computed once each.", draw=_expanded)
 def mul_number_before_expand(a: Node, p: Shape, c: float) -> Equation:
     return mul(broadcast_to(a, p), c), broadcast_to(mul(a, c), p)
+
+
+@rule("Two repeated factors are one.", draw=_over_expanded_pair)
+def repeated_factors(a: Node, b: Node, d: Node, p: Shape) -> Equation:
+    if b.shape != d.shape:
+        return None
+    return mul(mul(a, broadcast_to(b, p)), broadcast_to(d, p)), mul(a, broadcast_to(mul(b, d), p))
+
+
+@rule("Two repeated summands are one.", draw=_over_expanded_pair)
+def repeated_summands(a: Node, b: Node, d: Node, p: Shape) -> Equation:
+    if b.shape != d.shape:
+        return None
+    return add(add(a, broadcast_to(b, p)), broadcast_to(d, p)), add(a, broadcast_to(add(b, d), p))
+
+
+@rule(
+    "A tensor centred, scaled and shifted by repeated elements is scaled and shifted once.",
+    draw=_over_expanded_triple,
+    training=False,  # centring first is more exact where the mean is large
+)
+def scale_and_shift(a: Node, b: Node, d: Node, e: Node, p: Shape) -> Equation:
+    if not b.shape == d.shape == e.shape:
+        return None
+    centred = sub(a, broadcast_to(b, p))
+    left = add(mul(centred, broadcast_to(d, p)), broadcast_to(e, p))
+    shift = sub(e, mul(b, d))
+    return left, add(mul(a, broadcast_to(d, p)), broadcast_to(shift, p))
 
 
 @rule("Dividing by repeated elements takes one inverse each.", draw=_over_expanded)
