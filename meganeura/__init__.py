@@ -29,6 +29,7 @@ from meganeura.tensor import (
     zeros,
 )
 from meganeura.tensor.composed import (
+    attention,
     avg_pool2d,
     bce_with_logits,
     cross_entropy,
@@ -148,6 +149,7 @@ __all__ = [
     "arange",
     "argmax",
     "as_tensor",
+    "attention",
     "avg_pool2d",
     "bce_with_logits",
     "bool_",

@@ -98,3 +98,21 @@ def avg_pool2d(
 ) -> Tensor:
     """The mean of each window of [..., H, W]; padding counts as zeros, or not at all."""
     return Tensor(composites.avg_pool2d(node_of(x), size, stride, padding, count_include_pad))
+
+
+def attention(
+    q: TensorLike,
+    k: TensorLike,
+    v: TensorLike,
+    *,
+    causal: bool = False,
+    window: int | None = None,
+    scale: float | None = None,
+) -> Tensor:
+    """softmax(q @ k.T * scale) @ v, by heads: q [..., H, T, D], k [..., G, S, D], v [..., G, S, E].
+
+    With G < H, each key head serves H / G query heads. `causal`: a query sees no later key, where
+    the last query stands at the last key. `window`: and only that many keys, its own the last.
+    `scale` is 1 / sqrt(D) by default.
+    """
+    return Tensor(composites.attention(node_of(q), node_of(k), node_of(v), causal, window, scale))

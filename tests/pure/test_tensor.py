@@ -178,6 +178,8 @@ def test_losses_pools_and_convolutions_through_the_api() -> None:
     assert value(mg.bce_with_logits(np.zeros(3), np.ones(3))) == pytest.approx(np.log(2))
     assert value(mg.cross_entropy(np.zeros((2, 4)), [1, 3])) == pytest.approx(np.log(4))
     assert value(mg.logsumexp(np.zeros((2, 4)), keepdims=True)).shape == (2, 1)
+    heads = np.ones((2, 3, 4))
+    assert value(mg.attention(heads, heads, heads, causal=True)).tolist() == heads.tolist()
     assert value(mg.max_pool2d(X, (2, 3))).tolist() == [[5]]
     assert value(mg.avg_pool2d(X, (2, 3))).tolist() == [[pytest.approx(X.mean())]]
     image, filters = np.ones((1, 2, 3, 3)), np.ones((4, 2, 3, 3))

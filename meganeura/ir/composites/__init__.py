@@ -14,6 +14,7 @@ from meganeura.ir.composites.activations import (
     softmax,
     softplus,
 )
+from meganeura.ir.composites.attention import attention
 from meganeura.ir.composites.losses import bce_with_logits, cross_entropy, l1, mse
 from meganeura.ir.composites.norms import (
     batch_norm,
@@ -27,6 +28,7 @@ from meganeura.ir.composites.pooling import avg_pool2d, max_pool2d
 from meganeura.ir.composites.shaping import concat, normal, one_hot, split, stack, uniform
 
 __all__ = [
+    "attention",
     "avg_pool2d",
     "batch_norm",
     "bce_with_logits",
