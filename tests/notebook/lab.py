@@ -175,6 +175,16 @@ class Lab:
         self.command("notebook:run-all-cells")
         self.page.wait_for_function(IDLE, timeout=120_000)
 
+    def run(self, cell: int) -> None:
+        """Runs one cell and waits until the kernel is idle."""
+        self.select(cell)
+        self.command("notebook:run-cell")
+        self.page.wait_for_function(IDLE, timeout=120_000)
+
+    def shutdown(self) -> None:
+        """Ends the notebook's kernel."""
+        self.page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.shutdown()")
+
     def select(self, cell: int) -> None:
         """Makes one cell the active one and scrolls to it."""
         self.page.evaluate(
