@@ -1,13 +1,12 @@
-"""Kernels by themselves, float32 strict, beside PyTorch: matmul, convolution, softmax, norms,
-chains.
+"""Kernels by themselves, float32 strict, beside PyTorch: matmul, convolution, softmax, norms.
 
-    python bench/kernels.py --out kernels.json [--torch-python "env PYTHONPATH= python3"] [--only matmul]
+    python bench/kernels.py --out kernels.json [--torch-python "env PYTHONPATH= python3"]
+        [--only matmul,softmax]
 
 Each case is a program of parameters that lie on the device. A figure is the median device time of a
-step when many follow each other in
-one pass (timestamps at its ends), after a warm-up that brings the clocks up. PyTorch runs in a
-process of its own (bench/kernels_torch.py),
-eager and captured in a CUDA graph, TF32 off.
+step when many follow each other in one pass (timestamps at its ends), after a warm-up that brings
+the clocks up. PyTorch runs in a process of its own (bench/kernels_torch.py), eager and captured in
+a CUDA graph, TF32 off.
 """
 
 from __future__ import annotations

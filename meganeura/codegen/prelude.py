@@ -18,18 +18,17 @@ fn mg_mod(x: T, y: T) -> T {
   return x - y * floor(x / y);
 }""",
     "mg_erf": """
-// Near 0 the Taylor series; further out 1 - exp(-x^2 + p(t)), t = 1 / (1 + |x| / 2), after Press et
-al., Numerical Recipes, 6.2.
+// Near 0 the Taylor series; further out 1 - t exp(-x^2 + p(t)), t = 1 / (1 + |x| / 2),
+// after Press et al., Numerical Recipes, 6.2.
 fn mg_erf(x: T) -> T {
   let a = abs(x);
   let t = 1.0 / (1.0 + 0.5 * a);
-  let p = -1.26551223 + t * (1.00002368 + t * (0.37409196 + t * (0.09678418 + t * (-0.18628806
-    + t * (0.27886807 + t * (-1.13520398 + t * (1.48851587 + t * (-0.82215223 + t *
-    0.17087277))))))));
-  let far = 1.0 - t * exp(p - a * a);
+  let high = 0.27886807 + t * (-1.13520398 + t * (1.48851587 + t * (-0.82215223 + t * 0.17087277)));
+  let low = 1.00002368 + t * (0.37409196 + t * (0.09678418 + t * (-0.18628806 + t * high)));
+  let far = 1.0 - t * exp(t * low - 1.26551223 - a * a);
   let s = a * a;
-  let near = a * (1.12837917 + s * (-0.37612639 + s * (0.11283792 + s * (-0.02686617 + s *
-  (0.00522398 - s * 0.00085483)))));
+  let tail = -0.02686617 + s * (0.00522398 - s * 0.00085483);
+  let near = a * (1.12837917 + s * (-0.37612639 + s * (0.11283792 + s * tail)));
   return sign(x) * select(far, near, a < T(0.5));
 }""",
     "mg_pow": """

@@ -156,7 +156,9 @@ class GpuDevice:
             raise DeviceError(
                 f"{self.name} refuses a kernel",
                 expected="WGSL that the driver takes",
-                got=str(error).strip().split("\n")[0],
+                got=next(
+                    (x for x in str(error).split("\n") if "error" in x[9:]), str(error)
+                ).strip(),
                 hint="this is a fault of the compiler: report the kernel's WGSL",
             ) from error
 
