@@ -20,6 +20,13 @@ This page is written by `python -m meganeura.rewrite.document`; a test compares 
 """
 
 
+USES = {
+    "always": "",
+    "inference": " In training only with a cost of the caller's.",
+    "cost": " Only with a cost of the caller's.",
+}
+
+
 def rules_page() -> str:
     """The page as Markdown."""
     parts = [HEAD]
@@ -33,6 +40,7 @@ def rules_page() -> str:
 
 def _row(rule: Rule) -> str:
     condition = f" Only where {rule.where.text}." if rule.where.text else ""
+    condition += USES[rule.use]
     equation = rule.equation.replace("|", "\\|")
     return f"| `{rule.name}` | {rule.english}{condition} | `{equation}` |\n"
 

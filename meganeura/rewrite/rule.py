@@ -41,6 +41,9 @@ from meganeura.rewrite.pattern import (
 Bool = Node
 """A parameter whose sample is a tensor of bool."""
 
+Use = str
+"""When a rule is on: "always", "inference", or "cost"."""
+
 Side = Node | tuple[Node, ...]
 Equation = tuple[Side, Side] | None
 Sample = Mapping[str, Any]
@@ -140,7 +143,7 @@ class Rule:
     draw: Callable[[random.Random], Sample] | None
     group: str
     text: str = ""
-    training: bool = True
+    use: Use = "always"
 
     @cached_property
     def kinds(self) -> dict[str, str]:
@@ -250,20 +253,20 @@ def rule(
     where: Condition = ALWAYS,
     draw: Callable[[random.Random], Sample] | None = None,
     text: str = "",
-    training: bool = True,
+    use: Use = "always",
 ) -> Callable[[Callable[..., Equation]], Rule]:
     """Makes a rule of a function that returns both sides of an equation.
 
     `where` says when it holds; `draw` draws shapes of operands and values of attributes that fit
     each other, where operands of one random shape do not; `text` is the equation where the function
-    cannot be read as one. Without `training` the rule is left out of training graphs, where the
-    default cost cannot tell that it pays.
+    cannot be read as one. `use` keeps a rule out of training graphs ("inference"), or out of all
+    graphs ("cost"), unless the caller gives a cost: the default one cannot tell where it pays.
     """
 
     def decorate(function: Callable[..., Equation]) -> Rule:
         assert isinstance(function, FunctionType)
         group = function.__module__.rsplit(".", 1)[-1]
-        return Rule(function.__name__, english, function, where, draw, group, text, training)
+        return Rule(function.__name__, english, function, where, draw, group, text, use)
 
     return decorate
 

@@ -32,11 +32,12 @@ def rewrite(
     `rules_off` names rules that may not fire; `cost` prices one node in any unit (default: bytes);
     `outline=False` solves a graph of repeated blocks as a whole. Outputs, updates and leaves stay
     what they are, names stay where a node of that value stays. Without rules the graph comes back
-    as it is. Rules that rarely pay in training stay out of training graphs unless a cost is given.
+    as it is. A rule's `use` says where it needs a cost that knows the device.
     """
     active = [rule for rule in rules if rule.name not in rules_off] if enabled else []
-    if cost is None and _trains(graph):
-        active = [rule for rule in active if rule.training]
+    if cost is None:
+        uses = ("always",) if _trains(graph) else ("always", "inference")
+        active = [rule for rule in active if rule.use in uses]
     if not active:
         return graph
     settings = Settings(active, cost or default_cost, limits)

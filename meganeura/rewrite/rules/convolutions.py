@@ -72,7 +72,7 @@ def negated_image(
 @rule(
     "A scale of each channel moves into the filters.",
     draw=_with_scales,
-    training=False,  # the filters would be scaled anew in each step
+    use="cost",  # the filters are scaled anew in each run, in a launch of their own
 )
 def scale_into_filters(
     a: Node,

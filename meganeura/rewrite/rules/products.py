@@ -182,7 +182,7 @@ def batch_summed(a: Node, b: Node, p: Shape) -> Equation:
     "Products that share their left operand are parts of one product.",
     draw=_several,
     text="a @ w0, a @ w1, … = the parts of a @ concat(w0, w1, …)",
-    training=False,  # the concatenation would be made anew in each step
+    use="inference",  # the concatenation would be made anew in each step
 )
 def packed(a: Node, *w: Node) -> Equation:
     if len(a.shape) != 2:

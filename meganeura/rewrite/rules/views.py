@@ -183,7 +183,7 @@ def repeated_summands(a: Node, b: Node, d: Node, p: Shape) -> Equation:
 @rule(
     "A tensor centred, scaled and shifted by repeated elements is scaled and shifted once.",
     draw=_over_expanded_triple,
-    training=False,  # centring first is more exact where the mean is large
+    use="cost",  # centring first is more exact where the mean is large
 )
 def scale_and_shift(a: Node, b: Node, d: Node, e: Node, p: Shape) -> Equation:
     if not b.shape == d.shape == e.shape:

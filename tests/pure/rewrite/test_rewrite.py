@@ -11,6 +11,7 @@ from hypothesis import given, settings
 
 from meganeura.ir import build, composites
 from meganeura.ir.graph import Graph, Node
+from meganeura.ir.mode import bind
 from meganeura.ir.spec import check
 from meganeura.ir.text import text
 from meganeura.rewrite import Limits, default_cost, rewrite, simplify
@@ -144,6 +145,19 @@ def test_products_are_packed_in_training_only_where_a_cost_is_given() -> None:
     assert len(products(packed)) < count
     assert difference(graph, packed) < 1e-6
     assert [leaf for leaf, _ in packed.updates] == [leaf for leaf, _ in graph.updates]
+
+
+def test_batch_norm_folds_into_filters_where_a_cost_is_given() -> None:
+    x = build.input_("x", (2, 3, 8, 8))
+    w = build.parameter("w", (4, 3, 3, 3), None)
+    g, b, m, v = (build.parameter(name, (4,), None) for name in "gbmv")
+    y = composites.batch_norm(build.conv2d(x, w, 1, 1), g, b, m, build.mul(v, v))
+    graph = simplify(bind(Graph((("y", y),)), training=False))
+    plain, folded = rewrite(graph), rewrite(graph, cost=default_cost)
+    assert difference(graph, plain) < 1e-6
+    assert difference(graph, folded) < 1e-6
+    wide = [n.op.name for n in folded.nodes if n.shape == y.shape and n.op.kind != "view"]
+    assert wide == ["conv2d", "add"]
 
 
 def test_names_and_places_survive() -> None:
