@@ -51,14 +51,15 @@ class Context:
         if name is not None:
             self.shell.user_ns[name] = value
 
-    def show(self, program: Any) -> None:
-        """Displays the live workbench of a program."""
-        self.publish(program_bundle(program, self.benches))
+    def show(self, program: Any, slot: str, again: bool = False) -> None:
+        """Displays the live workbench of a program; `again` replaces what the slot shows."""
+        bundle = program_bundle(program, self.benches)
+        self.publish(bundle, transient={"display_id": slot}, update=again)
 
-    def publish(self, bundle: dict[str, Any]) -> None:
+    def publish(self, bundle: dict[str, Any], **options: Any) -> None:
         """Displays a bundle below the cell, before its result."""
         publisher: Any = self.shell.display_pub
-        publisher.publish(bundle)
+        publisher.publish(bundle, **options)
 
     def names(self) -> Names:
         """What the completion offers."""

@@ -102,8 +102,9 @@ class LiveRun:
     """Follows one run: shows its training step's workbench once, then pushes what is new."""
 
     benches: Benches
-    show: Callable[[Any], None]
+    show: Callable[[Any, str, bool], None]
     name: str
+    slot: str = field(default_factory=lambda: f"meganeura-{secrets.token_hex(8)}")
     start: float = field(default_factory=time.monotonic)
     live: LiveProgram | None = None
     spent: float = 0.0
@@ -152,11 +153,11 @@ class LiveRun:
             self.live = self.benches.of(self.program)
             self.live.widget.tab = "loss"
             self.live.push({})
-            self.show(self.program)
+            self.show(self.program, self.slot, False)
         return self.live
 
     def close(self, run: Run | None = None) -> None:
-        """The last flush: the whole curve is kept in the workbench and in its saved form."""
+        """The last flush: the whole curve and the times are kept, also in the saved drawing."""
         run = run if run is not None else self.last.run if self.last is not None else None
         if run is None or run.step_program is None:
             return
@@ -166,3 +167,4 @@ class LiveRun:
         live.finish(view)
         elapsed = max(time.monotonic() - self.start, 1e-9)
         live.push({"run": view, "sentence": sentence(view, self.spent / elapsed)})
+        self.show(self.program, self.slot, True)
