@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -26,6 +27,7 @@ from meganeura.train.trail import Trail
 SEED = "meganeura.seed"
 STAGED_BYTES = 4 << 20
 MOST_SLOTS = 64
+_STEPPER = "stepper of training"
 
 
 class Session:
@@ -51,9 +53,7 @@ class Session:
         self.run.step = start.step
         self.steps = steps
         self.sinks = tuple(sinks)
-        bytes_per_step = sum(node.nbytes for node in graph.inputs) or 1
-        slots = max(min(STAGED_BYTES // bytes_per_step, MOST_SLOTS), 1)
-        self.stepper = step_program.stepper(slots=slots)
+        self.stepper = _stepper(step_program, self.loss, steps)
         self.names = {str(node.name) for node in self.stepper.inputs}
         wanted = tuple(n for n in user_inputs(graph) if n.name in self.names)
         self.source = Source(data, Feeder(_known(program, wanted), wanted))
@@ -205,6 +205,7 @@ class Session:
 
     def _failed(self, ending: Ending, error: BaseException) -> None:
         self.run.ending = ending
+        self.step_program.cache.pop(_STEPPER, None)
         self._keep()
         vars(error)["run"] = self.run
 
@@ -224,6 +225,22 @@ class Session:
             self.stepper.push(feed)
         self.stepper.wait()
         return to_host(self.step_program)
+
+
+def _stepper(step_program: Any, loss: str, steps: int | None) -> Any:
+    """A stepper of enough slots, from the last run if there is one.
+
+    More slots mean fewer submissions, but each costs bind groups once: a short run takes fewer.
+    """
+    bytes_per_step = sum(node.nbytes for node in step_program.graph.inputs) or 1
+    most = min(STAGED_BYTES // bytes_per_step, MOST_SLOTS)
+    slots = max(min(most, MOST_SLOTS if steps is None else math.isqrt(steps)), 2)
+    found = step_program.cache.get(_STEPPER)
+    if found is None or found.slots < slots:
+        found = step_program.stepper(slots=slots)
+        step_program.cache[_STEPPER] = found
+    found.read(loss)  # what an earlier run left unread
+    return found
 
 
 def _known(program: Any, wanted: tuple[Node, ...]) -> tuple[Node, ...]:
