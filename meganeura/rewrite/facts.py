@@ -262,6 +262,8 @@ def _of_array(array: np.ndarray[Any, Any]) -> Facts:
 
 _SMALL = {"f32": float(np.finfo(np.float32).tiny), "f16": float(np.finfo(np.float16).tiny)}
 _LARGE = {"f32": float(np.finfo(np.float32).max), "f16": float(np.finfo(np.float16).max)}
+_ROUNDED = frozenset({"add", "sub", "mul", "div", "recip", "exp", "log", "sqrt", "rsqrt", "sum"})
+_SLACK = {"f32": 2.0**-22, "f16": 2.0**-9}
 _INTEGERS = {"i32": (-(2.0**31), 2.0**31 - 1), "u32": (0.0, 2.0**32 - 1)}
 
 
@@ -274,6 +276,16 @@ def _stored(facts: Facts, dtype: DType) -> Facts:
     hi = -INF if hi < -large else INF if hi > large else hi
     if lo == hi and math.isfinite(lo):
         lo = hi = float(dtype.numpy(lo))
+    return Facts(lo, hi, facts.nan)
+
+
+def _widened(facts: Facts, dtype: DType) -> Facts:
+    """A little wider, since the device rounds; its sign and a known number stay."""
+    if facts.lo == facts.hi:
+        return facts
+    slack = _SLACK[dtype.name]
+    lo = facts.lo - abs(facts.lo) * slack if facts.lo > -INF else facts.lo
+    hi = facts.hi + abs(facts.hi) * slack if facts.hi < INF else facts.hi
     return Facts(lo, hi, facts.nan)
 
 
@@ -308,11 +320,14 @@ def facts_of(
     """
     rule = MAPS.get(op.name)
     if twins and op.name == "mul":
-        return _in_type(_square(known[0]), dtype)
-    found = rule(*known) if rule is not None else _other(op.name, attrs, shapes, known)
+        found = _square(known[0])
+    else:
+        found = rule(*known) if rule is not None else _other(op.name, attrs, shapes, known)
     if found is ANYTHING and dtype.is_float:
         return found
     if op.name == "cast" and dtype is bool_:
         value = found.value
         return BOOLEAN if value is None else Facts(float(value != 0), float(value != 0), False)
+    if op.name in _ROUNDED and dtype.is_float:
+        found = _widened(found, dtype)
     return _in_type(found, dtype)

@@ -93,7 +93,11 @@ def scale_into_right(a: Node, b: Node, c: float) -> Equation:
     return mul(matmul(a, b), c), matmul(a, mul(b, c))
 
 
-@rule("Scaled rows of the left operand are scaled rows of the product.", draw=_scaled_rows)
+@rule(
+    "Scaled rows of the left operand are scaled rows of the product.",
+    draw=_scaled_rows,
+    use="cost",  # a product scales its operand as it reads it
+)
 def scaled_rows(a: Node, b: Node, s: Node, p: Shape) -> Equation:
     if s.shape[-1] != 1:
         return None
@@ -102,7 +106,9 @@ def scaled_rows(a: Node, b: Node, s: Node, p: Shape) -> Equation:
 
 
 @rule(
-    "Scaled columns of the right operand are scaled columns of the product.", draw=_scaled_columns
+    "Scaled columns of the right operand are scaled columns of the product.",
+    draw=_scaled_columns,
+    use="cost",  # a product scales its operand as it reads it
 )
 def scaled_columns(a: Node, b: Node, s: Node, p: Shape) -> Equation:
     if s.shape[-2] != 1:
