@@ -63,6 +63,9 @@ export class GraphTab {
   private pane: HTMLElement;
   private readonly info = asideOf();
   private readonly groups = h("div", { class: "seg", role: "group", "aria-label": "group by" });
+  /** The marks of each selection, and those that carry a class at present. */
+  private places = new Map<string, SVGGElement[]>();
+  private marked: [SVGElement, string][] = [];
   private scale = 1;
   private offset: [number, number] = [0, 0];
   private picture: Picture | undefined;
@@ -106,14 +109,20 @@ export class GraphTab {
       this.layer,
     );
     if (this.picture) this.fill(this.picture);
+    this.places.clear();
+    this.marked = [];
+    for (const g of this.layer.querySelectorAll<SVGGElement>("[data-sel]")) {
+      const own = g.dataset.sel ?? "";
+      this.places.set(own, [...(this.places.get(own) ?? []), g]);
+    }
     this.stage.replaceChildren(this.svg);
     const legend = this.legend();
     this.legendRow.replaceWith(legend);
     this.legendRow = legend;
     this.bind();
     this.touched = false;
-    this.fit();
     this.marks();
+    this.fit();
   }
 
   private drawGroups(): void {
@@ -254,37 +263,38 @@ export class GraphTab {
     }
   }
 
-  /** The ring, the yellow of the same origin, the search's matches. */
+  /** The ring, the yellow of the same origin, the search's matches; only what was or will be marked is touched. */
   private marks(): void {
     const { store } = this;
-    const origin = store.selection ? store.sameOrigin(store.selectedNode) : new Set<number>();
-    const found = new Set(store.matches());
-    const kernel = store.selectedKernel?.id;
-    for (const g of this.layer.querySelectorAll<SVGGElement>("[data-sel]")) {
-      const own = g.dataset.sel ?? "";
-      const isKernel = g.dataset.kernel !== undefined;
-      g.classList.toggle("selected", isKernel ? own === kernel && !!store.selection : own === store.selection);
-      g.classList.toggle("origin", !isKernel && own.startsWith("n") && origin.has(Number(own.slice(1))));
-      g.classList.toggle("found", found.has(own));
-      this.ring(g);
+    for (const [el, cls] of this.marked) {
+      el.classList.remove(cls);
+      if (cls !== "lit") el.querySelector(":scope > .ring")?.remove();
     }
-    for (const path of this.layer.querySelectorAll<SVGPathElement>("[data-from]"))
-      path.classList.toggle("lit", !!kernel && (path.dataset.from === kernel || path.dataset.to === kernel));
-    const { nodes } = store;
-    const { kernels } = store.view;
-    const matches = found.size ? `${plural(found.size, "match")}`.replace("matchs", "matches") + "   " : "";
-    this.info.textContent = `${matches}${plural(nodes.length, "node")} in ${plural(kernels.length, "kernel")}   ${Math.round(this.scale * 100)} %`;
+    this.marked = [];
+    const kernel = store.selection ? store.selectedKernel?.id : undefined;
+    const origin = store.selection ? store.sameOrigin(store.selectedNode) : [];
+    const found = store.matches();
+    for (const id of origin) this.mark(`n${id}`, "origin");
+    for (const id of found) this.mark(id, "found");
+    if (kernel) this.mark(kernel, "selected");
+    if (store.selection !== kernel) this.mark(store.selection, "selected");
+    for (const path of kernel ? this.layer.querySelectorAll<SVGElement>(`[data-from="${CSS.escape(kernel)}"],[data-to="${CSS.escape(kernel)}"]`) : []) {
+      path.classList.add("lit");
+      this.marked.push([path, "lit"]);
+    }
+    const matches = found.length ? `${found.length} match${found.length === 1 ? "" : "es"}   ` : "";
+    this.info.textContent = `${matches}${plural(store.nodes.length, "node")} in ${plural(store.view.kernels.length, "kernel")}   ${Math.round(this.scale * 100)} %`;
   }
 
-  private ring(g: SVGGElement): void {
-    const old = g.querySelector(":scope > .ring");
-    const wanted = g.classList.contains("selected") || g.classList.contains("found");
-    if (!wanted) old?.remove();
-    if (!wanted || old) return;
-    const base = g.querySelector<SVGRectElement>(":scope > rect, :scope > g > rect");
-    if (!base) return;
-    const n = (name: string): number => Number(base.getAttribute(name) ?? 0);
-    g.append(s("rect", { x: n("x") - 4, y: n("y") - 4, width: n("width") + 8, height: n("height") + 8, rx: 6, class: "ring" }));
+  private mark(selection: string, cls: string): void {
+    for (const g of this.places.get(selection) ?? []) {
+      g.classList.add(cls);
+      this.marked.push([g, cls]);
+      if (cls === "origin") continue;
+      const base = g.querySelector(":scope > rect, :scope > g > rect");
+      const n = (name: string): number => Number(base?.getAttribute(name) ?? 0);
+      if (base) g.append(s("rect", { x: n("x") - 4, y: n("y") - 4, width: n("width") + 8, height: n("height") + 8, rx: 6, class: "ring" }));
+    }
   }
 
   // Pan and zoom ---------------------------------------------------------------------------------------------------------
@@ -297,18 +307,17 @@ export class GraphTab {
     // Text of 13 px must not fall below 10; a larger picture is panned.
     this.scale = Math.max(whole, Math.min(0.8, w / this.picture.width), 0.55);
     this.offset = [Math.max(0, (w - this.picture.width * this.scale) / 2), 0];
-    this.place();
-  }
-
-  private place(): void {
-    this.layer.setAttribute("transform", `translate(${this.offset[0]} ${this.offset[1]}) scale(${this.scale})`);
-    this.marks();
+    this.transform();
   }
 
   private transform(): void {
-    this.touched = true;
     this.layer.setAttribute("transform", `translate(${this.offset[0]} ${this.offset[1]}) scale(${this.scale})`);
     this.info.textContent = (this.info.textContent ?? "").replace(/\d+ %$/, `${Math.round(this.scale * 100)} %`);
+  }
+
+  private moved(): void {
+    this.touched = true;
+    this.transform();
   }
 
   private zoom(factor: number, x = this.stage.clientWidth / 2, y = this.stage.clientHeight / 2): void {
@@ -316,7 +325,7 @@ export class GraphTab {
     const k = scale / this.scale;
     this.offset = [x - (x - this.offset[0]) * k, y - (y - this.offset[1]) * k];
     this.scale = scale;
-    this.transform();
+    this.moved();
   }
 
   private bind(): void {
@@ -333,7 +342,7 @@ export class GraphTab {
       if (!moved && Math.hypot(dx, dy) < 4) return;
       moved = true;
       this.offset = [start[2] + dx, start[3] + dy];
-      this.transform();
+      this.moved();
     });
     svg.addEventListener("click", (e) => {
       if (moved) return;
@@ -395,7 +404,7 @@ export class GraphTab {
     const dy = y < 10 ? 10 - y : Math.min(0, height - 10 - (y + box.h * this.scale));
     if (!dx && !dy) return;
     this.offset = [this.offset[0] + dx, this.offset[1] + dy];
-    this.transform();
+    this.moved();
   }
 }
 

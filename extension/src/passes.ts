@@ -188,7 +188,7 @@ function rules(pass: PassView): HTMLElement {
     );
   }
   if (pass.egraph?.classes.length) pane.append(egraph(pass.egraph));
-  if (pass.picture && pass.rows.length) pane.append(h("section", {}, h("h3", {}, "What it noted"), table(pass.columns, pass.rows)));
+  if (pass.picture && pass.rows.length) pane.append(h("section", {}, h("h3", {}, "By operation"), table(pass.columns, pass.rows)));
   if (!pane.childElementCount) {
     pane.append(h("section", {}, h("h3", {}, pass.name), leadOf(pass.summary)));
   }

@@ -28,7 +28,7 @@ export class Workbench {
   private readonly banner = h("div", { class: "banners", role: "status", "aria-live": "polite" });
   private readonly tabs = h("div", { class: "tabs", role: "tablist", "aria-label": "views" });
   private readonly menu = h("select", { class: "menu", "aria-label": "view" });
-  private readonly body = h("div", { class: "body", role: "tabpanel" });
+  private readonly body = h("div", { class: "body", role: "tabpanel", tabindex: -1 });
   private readonly strip = h("footer", { class: "strip" });
   private readonly search: HTMLInputElement;
   private readonly views = new Map<Tab, View>();
@@ -64,6 +64,27 @@ export class Workbench {
   }
 
   private update(topic: Topic): void {
+    const place = this.focusPlace();
+    this.draw(topic);
+    // What had the focus may have been drawn anew: its successor takes it, so that the keys go on working.
+    if (place >= 0 && !this.el.contains(this.focused())) (this.focusables()[place] ?? this.body).focus({ preventScroll: true });
+  }
+
+  private focused(): Element | null {
+    return (this.el.getRootNode() as Document | ShadowRoot).activeElement ?? null;
+  }
+
+  private focusables(): HTMLElement[] {
+    return [...this.el.querySelectorAll<HTMLElement>("button,input,select,[tabindex]")];
+  }
+
+  /** The place of the focus among all that can have it, or -1. */
+  private focusPlace(): number {
+    const active = this.focused();
+    return active && this.el.contains(active) ? this.focusables().indexOf(active as HTMLElement) : -1;
+  }
+
+  private draw(topic: Topic): void {
     if (topic === "view" || topic === "live") this.drawHeader();
     if (topic === "view" || topic === "status") this.drawBanner();
     if (topic === "view" || topic === "tab") this.drawTabs();

@@ -36,7 +36,9 @@ class Wire:
 
 @dataclass(frozen=True)
 class Metrics:
-    """Distances in px: between boxes, between parallel lines, the least channel and gutter, the outer margin."""
+    """Distances in px: between boxes, between parallel lines, the least channel and gutter, the
+    outer margin.
+    """
 
     gap: float = 16
     track: float = 10
@@ -58,7 +60,9 @@ class Placed:
 
 @dataclass(frozen=True)
 class Picture:
-    """The finished layout: boxes by id, one polyline a wire in the order given, columns as (x, width), rows as (y, height)."""
+    """The finished layout: boxes by id, one polyline a wire in the order given, columns as (x,
+    width), rows as (y, height).
+    """
 
     width: float
     height: float
@@ -70,7 +74,9 @@ class Picture:
 
 @dataclass
 class Route:
-    """How one wire runs: the sides it leaves and enters by, the channels, and the gutter if it passes other rows."""
+    """How one wire runs: the sides it leaves and enters by, the channels, and the gutter if it
+    passes other rows.
+    """
 
     exit: str
     entry: str
@@ -105,6 +111,8 @@ class State:
 
 
 def text_width(text: str, size: float = 13) -> float:
-    """An upper estimate of a line's width in px in a common sans serif face; wide East Asian letters count double."""
+    """An upper estimate of a line's width in px in a common sans serif face; wide East Asian
+    letters count double.
+    """
     units = sum(1.0 if east_asian_width(c) in "WF" else 0.56 for c in text)
     return units * size

@@ -1,4 +1,4 @@
-"""What nodes are called in the pictures: the user's names first, then his variables, then a sign."""
+"""What nodes are called in the pictures: the user's names, then his variables, then a sign."""
 
 from __future__ import annotations
 

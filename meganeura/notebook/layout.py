@@ -28,9 +28,9 @@ from meganeura.notebook.routing import (
     colour_gutters,
     gutter_line,
     place_ports,
-    wire_ends,
     plan_route,
     widen,
+    wire_ends,
 )
 
 __all__ = ["Box", "Metrics", "Picture", "Placed", "Point", "Wire", "arrange", "text_width"]
@@ -44,7 +44,7 @@ def arrange(
 ) -> Picture:
     """Boxes and wires -> their coordinates.
 
-    `least_channels(i)` may ask for a minimal height in px of the channel above row i (for a heading).
+    `least_channels(i)` may ask for a least height in px of the channel above row i, for a heading.
     """
     state = State({b.id: b for b in boxes}, wires, metrics or Metrics())
     state.order = _ordered(state)
@@ -61,7 +61,9 @@ def arrange(
 
 
 def _ordered(state: State) -> dict[tuple[int, int], list[str]]:
-    """The boxes of each cell, sorted by the mean position of their neighbours, in four sweeps from the given order."""
+    """The boxes of each cell, sorted by the mean position of their neighbours, in four sweeps from
+    the given order.
+    """
     cells: dict[tuple[int, int], list[str]] = defaultdict(list)
     for box in state.boxes.values():
         cells[box.row, box.column].append(box.id)
@@ -123,7 +125,9 @@ def _place_columns(state: State) -> list[Span]:
 
 
 def _align(state: State, columns: list[Span]) -> None:
-    """Moves the boxes of free cells under (or over) the middle of their neighbours, as far as the column allows."""
+    """Moves the boxes of free cells under (or over) the middle of their neighbours, as far as the
+    column allows.
+    """
     near: dict[str, list[str]] = defaultdict(list)
     for wire in state.wires:
         near[wire.source].append(wire.target)

@@ -1,8 +1,8 @@
-"""What each pass did: nodes added, removed, changed; rules; a picture of the neighbourhood; tables."""
+"""What each pass did: nodes added, removed, changed; the rules; a picture; tables."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -105,10 +105,18 @@ def _graph_pass(record: PassRecord) -> Json:
         "summary": summary,
         "rules": rules,
         "picture": neighbourhood(record, difference) if any(counts) else None,
-        "columns": [],
-        "rows": [],
+        "columns": ["operation", "added", "removed", "changed"] if any(counts) else [],
+        "rows": _by_operation(difference),
         "egraph": record.notes.get("egraph"),
     }
+
+
+def _by_operation(difference: Difference) -> list[list[str]]:
+    """How many of each operation came, went, or read something else."""
+    lists = (difference.added, difference.removed, difference.changed)
+    counts = [Counter(n.op.name for n in nodes) for nodes in lists]
+    names = sorted(set().union(*counts), key=lambda op: (-sum(c[op] for c in counts), op))
+    return [[op, *(str(c[op]) if c[op] else "–" for c in counts)] for op in names]
 
 
 def rule_views(rules: Iterable[Json]) -> list[Json]:
@@ -206,7 +214,7 @@ def _merged(before: Graph, after: Graph, back: dict[Node, Node]) -> list[Node]:
     return sorted(position, key=lambda n: position[n])
 
 
-# Later passes --------------------------------------------------------------------------------
+# Later passes ----------------------------------------------------------------------------------
 
 
 def _later_pass(plan: Plan, record: PassRecord) -> Json:

@@ -1,4 +1,4 @@
-"""Where lines run: in the channels between rows and the gutters between columns, each net on its own track.
+"""Where lines run: in channels between rows and gutters between columns, each net on its track.
 
 The tracks are found by the left-edge algorithm of channel routing: as few as the intervals allow.
 """
@@ -14,6 +14,7 @@ from meganeura.notebook.geometry import Box, Route, Span, State, Wire
 
 
 def plan_route(state: State, wire: Wire) -> Route:
+    """The sides, channels and gutter of a wire, by the rows and columns of its boxes."""
     a, b = state.boxes[wire.source], state.boxes[wire.target]
     if a.row == b.row:
         if _adjacent(state, a, b):
@@ -56,7 +57,9 @@ def widen(state: State) -> None:
 
 
 def _left_edge(spans: dict[str, Span], clearance: float) -> dict[str, int]:
-    """Interval colouring: spans of one track do not come nearer than `clearance`; as few tracks as possible."""
+    """Interval colouring: spans of one track do not come nearer than `clearance`; as few tracks as
+    possible.
+    """
     track: dict[str, int] = {}
     busy: list[tuple[float, int]] = []
     free: list[int] = []
@@ -79,6 +82,7 @@ def _hull(spans: dict[str, Span], key: str, *values: float) -> None:
 
 
 def colour_gutters(state: State) -> None:
+    """Tracks for the vertical parts that pass other rows."""
     spans: dict[int, dict[str, Span]] = defaultdict(dict)
     for wire, route in zip(state.wires, state.routes, strict=True):
         if route.gutter is not None:
@@ -94,7 +98,8 @@ def colour_gutters(state: State) -> None:
 def place_ports(state: State) -> None:
     """The x at which each net leaves and enters each box, in the order of where it goes.
 
-    Straight lines end in 2, lower sides in 0 and upper sides in 4 (modulo 8), so that the stubs of two nets never meet.
+    Straight lines end in 2, lower sides in 0 and upper sides in 4 (modulo 8), so that the stubs of
+    two nets never meet.
     """
     _straighten(state)
     wanted: dict[tuple[str, str], dict[tuple[str, bool], float]] = defaultdict(dict)
@@ -203,6 +208,7 @@ def colour_channels(state: State, least: Callable[[int], float]) -> list[float]:
 
 
 def wire_ends(state: State, wire: Wire, route: Route) -> Span:
+    """The x at which a wire leaves and enters."""
     return (
         state.ports[wire.source, route.exit, wire.net, True],
         state.ports[wire.target, route.entry, wire.net, False],
@@ -210,4 +216,5 @@ def wire_ends(state: State, wire: Wire, route: Route) -> Span:
 
 
 def gutter_line(state: State, gutter: int, net: str) -> float:
+    """The x of a net in a gutter."""
     return state.gutter_x[gutter] + state.metrics.track * (state.gutters[gutter, net] + 1)

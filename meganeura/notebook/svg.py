@@ -1,4 +1,6 @@
-"""The static picture of a program: one SVG in the light palette that GitHub, nbviewer and a PDF show without any script."""
+"""The static picture of a program: one SVG in the light palette that GitHub, nbviewer and a PDF
+show without any script.
+"""
 
 from __future__ import annotations
 
@@ -26,18 +28,17 @@ _FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff
 
 
 def program_svg(view: Json) -> str:
-    """A program view -> its graph by kernel (by scope when it is large), with caption and description."""
+    """A program view -> its graph by kernel (by scope when it is large), captioned, described."""
     picture = view["pictures"].get("kernel") or view["pictures"]["scope"]
     width = max(picture["width"], min(2000, 16 + text_width(view["caption"])))
     height = picture["height"] + 40
     times = {k["id"]: _time(k) for k in view["kernels"]}
+    labels = [w["label"] for w in picture["wires"] if w["label"]]
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_n(width)}" height="{_n(height)}" '
-        f'viewBox="0 0 {_n(width)} {_n(height)}" role="img" font-family="Helvetica, Arial, sans-serif" font-size="12">',
         f"<title>{_text(view['caption'])}</title>",
         f"<desc>{_text(description(view))}</desc>",
         _defs(),
-        f'<rect width="{_n(width)}" height="{_n(height)}" fill="{PANEL}"/>',
+        _tag("rect", width=width, height=height, fill=PANEL),
         *_columns(picture),
         *(_wire(w) for w in picture["wires"]),
         *(
@@ -45,16 +46,29 @@ def program_svg(view: Json) -> str:
             for name, y in picture["rows"]
         ),
         *(part for box in picture["boxes"] for part in _box(box, times)),
-        *(
-            _label(
-                w["label"][1], w["label"][2], w["label"][0], anchor="middle", plate=True, fill=DIM
-            )
-            for w in _labelled(picture)
-        ),
+        *(_label(x, y, text, anchor="middle", plate=True, fill=DIM) for text, x, y in labels),
         _label(16, height - 14, view["caption"], size=13),
-        "</svg>",
     ]
-    return "\n".join(parts) + "\n"
+    root = {
+        "xmlns": "http://www.w3.org/2000/svg",
+        "width": width,
+        "height": height,
+        "viewBox": f"0 0 {_n(width)} {_n(height)}",
+        "role": "img",
+        "font_family": "Helvetica, Arial, sans-serif",
+        "font_size": 12,
+    }
+    return _tag("svg", "\n".join(["", *parts, ""]), **root) + "\n"
+
+
+def _tag(name: str, inside: str | None = None, **attributes: Any) -> str:
+    """An element; `_` in names stands for `-`, None leaves an attribute out, `inside` is markup."""
+    written = "".join(
+        f" {key.replace('_', '-')}={quoteattr(_n(v) if isinstance(v, float) else str(v))}"
+        for key, v in attributes.items()
+        if v is not None
+    )
+    return f"<{name}{written}/>" if inside is None else f"<{name}{written}>{inside}</{name}>"
 
 
 def description(view: Json) -> str:
@@ -83,27 +97,28 @@ def _time(kernel: Json) -> str:
     return "" if value is None else f"{value:.3g} µs"
 
 
-def _labelled(picture: Json) -> list[Json]:
-    return [w for w in picture["wires"] if w["label"]]
-
-
 def _defs() -> str:
-    parts = ["<defs>"]
+    parts = []
     for kind, (stroke, fill) in STROKE.items():
-        parts.append(
-            f'<pattern id="mg-{kind}-backward" width="8" height="8" patternUnits="userSpaceOnUse" '
-            f'patternTransform="rotate(45)"><rect width="8" height="8" fill="{fill}"/>'
-            f'<line x1="0" y1="0" x2="0" y2="8" stroke="{stroke}" stroke-width="1.2" stroke-opacity=".5"/></pattern>'
-            f'<pattern id="mg-{kind}-update" width="6" height="6" patternUnits="userSpaceOnUse">'
-            f'<rect width="6" height="6" fill="{fill}"/><circle cx="1.5" cy="1.5" r=".9" fill="{stroke}"/>'
-            f'<circle cx="4.5" cy="4.5" r=".9" fill="{stroke}"/></pattern>'
+        line = _tag(
+            "line", x1=0, y1=0, x2=0, y2=8, stroke=stroke, stroke_width=1.2, stroke_opacity=0.5
         )
+        dots = "".join(_tag("circle", cx=c, cy=c, r=0.9, fill=stroke) for c in (1.5, 4.5))
+        turned = {"patternTransform": "rotate(45)"}
+        parts.append(_pattern(f"mg-{kind}-backward", 8, fill, line, **turned))
+        parts.append(_pattern(f"mg-{kind}-update", 6, fill, dots))
     for name, fill in (("arrow", STRONG), ("arrow-ink", INK)):
-        parts.append(
-            f'<marker id="mg-{name}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" '
-            f'markerUnits="userSpaceOnUse" orient="auto"><path d="M0 1L8 4L0 7z" fill="{fill}"/></marker>'
-        )
-    return "".join([*parts, "</defs>"])
+        size = {"refX": 7, "refY": 4, "markerWidth": 8, "markerHeight": 8}
+        way = {"viewBox": "0 0 8 8", "markerUnits": "userSpaceOnUse", "orient": "auto"}
+        head = _tag("path", d="M0 1L8 4L0 7z", fill=fill)
+        parts.append(_tag("marker", head, id=f"mg-{name}", **way, **size))
+    return _tag("defs", "".join(parts))
+
+
+def _pattern(name: str, size: int, fill: str, marks: str, **more: Any) -> str:
+    ground = _tag("rect", width=size, height=size, fill=fill)
+    units = {"patternUnits": "userSpaceOnUse"}
+    return _tag("pattern", ground + marks, id=name, width=size, height=size, **units, **more)
 
 
 def _label(
@@ -117,88 +132,67 @@ def _label(
     size: int = 12,
     plate: bool = False,
 ) -> str:
-    weight = ' font-weight="600"' if bold else ""
-    at = f' text-anchor="{anchor}"' if anchor != "start" else ""
-    line = f'<text x="{_n(x)}" y="{_n(y)}" fill="{fill}" font-size="{size}"{weight}{at}>{_text(text)}</text>'
+    style = {"font_weight": "600" if bold else None, "text_anchor": anchor}
+    line = _tag("text", _text(text), x=float(x), y=float(y), fill=fill, font_size=size, **style)
     if not plate:
         return line
     width = text_width(text, size) + 6
     left = {"start": x - 3, "middle": x - width / 2, "end": x - width + 3}[anchor]
-    return (
-        f'<rect x="{_n(left)}" y="{_n(y - 12)}" width="{_n(width)}" height="16" fill="{PANEL}"/>'
-        + line
-    )
+    return _tag("rect", x=left, y=y - 12.0, width=width, height=16, fill=PANEL) + line
 
 
 def _columns(picture: Json) -> Iterable[str]:
     for name, x, width in picture["columns"]:
-        yield f'<line x1="{_n(x)}" x2="{_n(x + width)}" y1="2" y2="2" stroke="{LINE}"/>'
+        yield _tag("line", x1=float(x), x2=float(x + width), y1=2, y2=2, stroke=LINE)
         yield _label(x + width / 2, 20, name or "program", anchor="middle", fill=DIM)
 
 
-def _path(points: Sequence[float]) -> str:
+def _path(points: Sequence[float], **style: Any) -> str:
     pairs = [f"{_n(points[i])} {_n(points[i + 1])}" for i in range(0, len(points), 2)]
-    return "M" + "L".join(pairs)
+    return _tag("path", d="M" + "L".join(pairs), fill="none", **style)
 
 
 def _wire(wire: Json) -> str:
     if wire["gradient"]:
-        style = f'stroke="{INK}" stroke-width="2" stroke-dasharray="5 3" marker-end="url(#mg-arrow-ink)"'
-    else:
-        style = f'stroke="{STRONG}" stroke-width="1.3" marker-end="url(#mg-arrow)"'
-    return f'<path d="{_path(wire["points"])}" fill="none" {style}/>'
+        dashed = {"stroke_width": 2, "stroke_dasharray": "5 3", "marker_end": "url(#mg-arrow-ink)"}
+        return _path(wire["points"], stroke=INK, **dashed)
+    return _path(wire["points"], stroke=STRONG, stroke_width=1.3, marker_end="url(#mg-arrow)")
 
 
 def _box(box: Json, times: Mapping[str, str]) -> Iterable[str]:
-    yield f'<g transform="translate({_n(box["x"])} {_n(box["y"])})">'
-    if box["role"] in ("kernel", "group"):
-        yield from _container(box, times.get(box["id"], ""))
-    else:
-        yield from _port(box)
-    yield "</g>"
+    whole = box["role"] in ("kernel", "group")
+    inside = _container(box, times.get(box["id"], "")) if whole else _port(box)
+    yield _tag("g", "".join(inside), transform=f"translate({_n(box['x'])} {_n(box['y'])})")
 
 
 def _fill(box: Json) -> str:
     kind, phase = box["kind"], box["phase"]
-    return (
-        STROKE[kind][1]
-        if phase == "forward" or box["role"] == "group"
-        else f"url(#mg-{kind}-{phase})"
-    )
+    plain = phase == "forward" or box["role"] == "group"
+    return STROKE[kind][1] if plain else f"url(#mg-{kind}-{phase})"
 
 
 def _container(box: Json, time: str) -> Iterable[str]:
     stroke = STROKE[box["kind"]][0]
-    w, h = _n(box["w"]), _n(box["h"])
-    yield f'<rect width="{w}" height="{h}" rx="4" fill={quoteattr(_fill(box))} stroke="{stroke}" stroke-width="1.5"/>'
-    yield f'<path d="M.75 23V4a3.25 3.25 0 0 1 3.25-3.25H{_n(box["w"] - 4)}a3.25 3.25 0 0 1 3.25 3.25V23z" fill="{PANEL}"/>'
-    yield f'<line x1="0" x2="{w}" y1="23" y2="23" stroke="{stroke}"/>'
+    w, h = float(box["w"]), float(box["h"])
+    head = f"M.75 23V4a3.25 3.25 0 0 1 3.25-3.25H{_n(w - 4)}a3.25 3.25 0 0 1 3.25 3.25V23z"
+    yield _tag("rect", width=w, height=h, rx=4, fill=_fill(box), stroke=stroke, stroke_width=1.5)
+    yield _tag("path", d=head, fill=PANEL)
+    yield _tag("line", x1=0, x2=w, y1=23, y2=23, stroke=stroke)
     yield _label(8, 16, box["title"], bold=True)
-    room = box["w"] - 26 - text_width(box["title"] + time, 12)
-    if text_width(box["subtitle"], 12) < room:
+    if text_width(box["subtitle"] + box["title"] + time, 12) < w - 26:
         yield _label(14 + text_width(box["title"], 12), 16, box["subtitle"], fill=DIM)
     if time:
-        yield _label(box["w"] - 7, 16, time, anchor="end")
+        yield _label(w - 7, 16, time, anchor="end")
     for points in box["wires"]:
-        yield f'<path d="{_path(points)}" fill="none" stroke="{STRONG}" stroke-width="1.1" marker-end="url(#mg-arrow)"/>'
+        yield _path(points, stroke=STRONG, stroke_width=1.1, marker_end="url(#mg-arrow)")
     for item in box["items"]:
-        yield (
-            f'<rect x="{_n(item["x"])}" y="{_n(item["y"])}" width="{_n(item["w"])}" height="{_n(item["h"])}" rx="3" '
-            f'fill="{PANEL}" stroke="{STRONG}"/>'
-        )
-        text = _clip(item["text"], item["w"] - 6)
-        yield _label(
-            item["x"] + item["w"] / 2, item["y"] + item["h"] / 2 + 4, text, anchor="middle"
-        )
+        x, y, wide, tall = (float(item[k]) for k in "xywh")
+        look = {"rx": 3, "fill": PANEL, "stroke": STRONG}
+        yield _tag("rect", None, x=x, y=y, width=wide, height=tall, **look)
+        yield _label(x + wide / 2, y + tall / 2 + 4, _clip(item["text"], wide - 6), anchor="middle")
     if box["note"]:
-        yield _label(
-            box["w"] / 2,
-            box["h"] - 7,
-            _clip(box["note"], box["w"] - 12),
-            anchor="middle",
-            fill=DIM,
-            plate=True,
-        )
+        note = _clip(box["note"], w - 12)
+        yield _label(w / 2, h - 7, note, anchor="middle", fill=DIM, plate=True)
 
 
 def _clip(text: str, width: float) -> str:
@@ -213,13 +207,12 @@ def _clip(text: str, width: float) -> str:
 
 
 def _port(box: Json) -> Iterable[str]:
+    w, h = float(box["w"]), float(box["h"])
     if box["role"] == "output":
-        yield _label(box["w"] / 2, 13, box["title"], bold=True, anchor="middle")
+        yield _label(w / 2, 13, box["title"], bold=True, anchor="middle")
         return
-    radius = {"feed": box["h"] / 2, "node": 3}.get(box["role"], 0)
-    yield (
-        f'<rect width="{_n(box["w"])}" height="{_n(box["h"])}" rx="{_n(radius)}" fill="{PANEL}" stroke="{STRONG}"/>'
-        f'<text x="{_n(box["w"] / 2)}" y="{_n(box["h"] / 2 + 4)}" text-anchor="middle" fill="{INK}">'
-        f'<tspan font-weight="600">{_text(box["title"])}</tspan>'
-        f'<tspan fill="{DIM}"> {_text(box["subtitle"])}</tspan></text>'
-    )
+    radius = {"feed": h / 2, "node": 3.0}.get(box["role"], 0.0)
+    yield _tag("rect", width=w, height=h, rx=radius, fill=PANEL, stroke=STRONG)
+    name = _tag("tspan", _text(box["title"]), font_weight="600")
+    more = _tag("tspan", _text(f" {box['subtitle']}"), fill=DIM)
+    yield _tag("text", name + more, x=w / 2, y=h / 2 + 4, text_anchor="middle", fill=INK)

@@ -1,4 +1,6 @@
-"""Objects of the compiler -> plain JSON for the drawings (docs/view-contract.md), and static bundles."""
+"""Objects of the compiler -> plain JSON for the drawings (docs/view-contract.md), and static
+bundles.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from meganeura.notebook import sentences as say
 from meganeura.notebook.node_views import Index, cells, kernel_views, node_views
 from meganeura.notebook.pass_views import pass_views
 from meganeura.notebook.pictures import pictures
-from meganeura.notebook.step_views import memory_view, median_views, schedule_view, timings_view
+from meganeura.notebook.step_views import median_views, memory_view, schedule_view, timings_view
 from meganeura.notebook.svg import program_svg
 from meganeura.plan import Plan
 from meganeura.target import Target
@@ -120,7 +122,7 @@ def _predicted(plan: Plan, kernels: list[Json]) -> float | None:
     return float(f"{total:.4g}")
 
 
-# Static forms --------------------------------------------------------------------------------
+# Static forms ----------------------------------------------------------------------------------
 
 
 def bundle(view: Json) -> Json:

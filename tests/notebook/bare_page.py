@@ -19,10 +19,16 @@ ROOT = Path(__file__).parents[2]
 MODULE = ROOT / "meganeura" / "notebook" / "static" / "workbench.js"
 FIXTURE = ROOT / "tests" / "fixtures" / "mlp_program.json"
 TABS = ("graph", "passes", "kernels", "schedule", "memory", "timings", "loss", "table")
-FLAGS = (
-    "--no-sandbox --disable-gpu --disable-dev-shm-usage --disable-background-networking "
-    "--disable-component-update --disable-default-apps --disable-sync --no-first-run"
-).split()
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-default-apps",
+    "--disable-sync",
+    "--no-first-run",
+]
 
 _PAGE = '<!doctype html><meta charset="utf-8"><body style="margin:0"><div id="app"></div>'
 _BOOT = """async ([text, traits, theme, still]) => {
@@ -37,12 +43,16 @@ _BOOT = """async ([text, traits, theme, still]) => {
     save_changes() { this.saves += 1; },
     on(event, f) { (handlers[event] ??= []).push(f); },
     off(event, f) { handlers[event] = (handlers[event] ?? []).filter((g) => g !== f); },
-    push(name, value) { traits[name] = value; for (const f of handlers["change:" + name] ?? []) f(); },
+    push(name, value) {
+      traits[name] = value;
+      for (const f of handlers["change:" + name] ?? []) f();
+    },
     listeners: () => Object.values(handlers).flat().length,
   });
   const el = document.getElementById("app");
   const start = performance.now();
-  window.remove = still ? module.mountStatic(traits.view, el) : module.default.render({ model, el });
+  const render = () => module.default.render({ model, el });
+  window.remove = still ? module.mountStatic(traits.view, el) : render();
   void el.getBoundingClientRect();
   window.painted = performance.now() - start;
 }"""
@@ -61,7 +71,9 @@ def chromium() -> Iterator[Browser]:
 
 
 @contextmanager
-def page(browser: Browser, width: int = 1400, height: int = 760) -> Iterator[tuple[Page, list[str]]]:
+def page(
+    browser: Browser, width: int = 1400, height: int = 760
+) -> Iterator[tuple[Page, list[str]]]:
     """A page, and the list of everything that went wrong in it or left it."""
     trouble: list[str] = []
 
@@ -83,7 +95,13 @@ def boot(
     page: Page, view: Any, *, theme: str | None = "light", still: bool = False, **traits: Any
 ) -> None:
     """Renders the module into the page; `traits` are the model's, as the kernel would set them."""
-    known = {"tab": "graph", "selection": "", "options": {}, "live": {}, "status": {"state": "idle"}}
+    known = {
+        "tab": "graph",
+        "selection": "",
+        "options": {},
+        "live": {},
+        "status": {"state": "idle"},
+    }
     page.set_content(_PAGE)
     page.evaluate(_BOOT, [MODULE.read_text("utf-8"), known | traits | {"view": view}, theme, still])
 
