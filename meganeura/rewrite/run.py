@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Sequence
 
+from meganeura.errors import OptionError
 from meganeura.ir.graph import Graph, Node
 from meganeura.rewrite.cost import default_cost
 from meganeura.rewrite.outline import find_blocks
@@ -32,8 +34,10 @@ def rewrite(
     `rules_off` names rules that may not fire; `cost` prices one node in any unit (default: bytes);
     `outline=False` solves a graph of repeated blocks as a whole. Outputs, updates and leaves stay
     what they are, names stay where a node of that value stays. Without rules the graph comes back
-    as it is. A rule's `use` says where it needs a cost that knows the device.
+    as it is. Raises OptionError for a rule that does not exist. A rule's `use` says where it needs
+    a cost that knows the device.
     """
+    _check_names(rules_off, rules)
     active = [rule for rule in rules if rule.name not in rules_off] if enabled else []
     if cost is None:
         uses = ("always",) if _trains(graph) else ("always", "inference")
@@ -46,6 +50,18 @@ def rewrite(
     after, parts = found if found is not None else _whole(graph, settings)
     report(parts)
     return after
+
+
+def _check_names(names: frozenset[str], rules: Sequence[Rule]) -> None:
+    known = {rule.name for rule in rules} | {rule.name for rule in RULES}
+    for name in sorted(names - known):
+        close = difflib.get_close_matches(name, sorted(known), 1)
+        raise OptionError(
+            f"no rewrite rule is named {name!r}",
+            expected="a name from docs/rules.md",
+            got=repr(name),
+            hint=f"did you mean {close[0]!r}?" if close else "program.passes lists what matched",
+        )
 
 
 def _trains(graph: Graph) -> bool:

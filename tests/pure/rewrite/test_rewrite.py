@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
+from meganeura.errors import OptionError
 from meganeura.ir import build, composites
 from meganeura.ir.graph import Graph, Node
 from meganeura.ir.mode import bind
@@ -108,6 +109,24 @@ def test_a_rule_is_switched_off_by_name() -> None:
     assert rewrite(graph).outputs[0][1] is x
     after = rewrite(graph, rules_off=frozenset({"log_of_exp"}))
     assert after.outputs[0][1] is graph.outputs[0][1]
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("log_of_exponent", "did you mean 'log_of_exp'?"),
+        ("xyzzy", "program.passes lists what matched"),
+    ],
+)
+def test_a_rule_that_does_not_exist_cannot_be_switched_off(name: str, hint: str) -> None:
+    with pytest.raises(OptionError) as caught:
+        rewrite(digits_step(batch=2), rules_off=frozenset({name}))
+    assert str(caught.value) == (
+        f"no rewrite rule is named {name!r}\n"
+        "  expected: a name from docs/rules.md\n"
+        f"  got:      {name!r}\n"
+        f"  try:      {hint}"
+    )
 
 
 def test_a_domain_is_respected() -> None:
