@@ -11,12 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from meganeura.ir.graph import Array
 from meganeura.notebook.sampling import Sampler
 from meganeura.notebook.widgets import Benches, LiveProgram
 from meganeura.train.run import Progress, Run, Series
 
 POINTS = 2000
 INTERVAL = 0.25
+SHARE = 80  # one message may cost an eightieth of the time; dear ones come less often
 _STATUS = {
     "running": "running",
     "done": "done",
@@ -34,11 +36,19 @@ def curve(series: Series, most: int = POINTS) -> list[list[float]]:
     if len(steps) > most:
         chosen = np.unique(np.linspace(0, len(steps) - 1, most).round().astype(int))
         steps, values = steps[chosen], values[chosen]
-    return [
-        [int(step), float(f"{value:.6g}")]
-        for step, value in zip(steps, values, strict=True)
-        if math.isfinite(value)
-    ]
+    finite = np.isfinite(values)
+    pairs = zip(steps[finite].tolist(), six_figures(values[finite]).tolist(), strict=True)
+    return [[step, value] for step, value in pairs]
+
+
+def six_figures(values: Array) -> Array:
+    """Numbers rounded to six figures, which are short in JSON."""
+    exact = values.astype(np.float64)
+    size = np.floor(np.log10(np.abs(exact), where=exact != 0, out=np.zeros_like(exact)))
+    decimals = np.clip(5 - size, 0, 300)
+    scale = 10.0**decimals
+    rounded: Array = np.round(exact * scale) / scale
+    return rounded
 
 
 def optimizer_text(optimizer: Any) -> str:
@@ -108,7 +118,7 @@ class LiveRun:
     start: float = field(default_factory=time.monotonic)
     live: LiveProgram | None = None
     spent: float = 0.0
-    sent: float = -math.inf
+    due: float = -math.inf
     program: Any = None
     sampler: Sampler | None = None
     last: Progress | None = None
@@ -117,11 +127,14 @@ class LiveRun:
         """Takes a sign of life; what comes sooner than the interval is left out."""
         now = time.monotonic()
         self.last = progress
-        if not progress.finished and now - self.sent < INTERVAL:
+        if not progress.finished and now < self.due:
             return
-        self.sent = now
         self._push(progress)
-        self.spent += time.monotonic() - now
+        cost = time.monotonic() - now
+        self.due = now + max(INTERVAL, SHARE * cost)
+        self.spent += cost
+        if self.sampler is not None and not progress.finished:
+            self.spent += self.sampler.sample()
 
     def _push(self, progress: Progress) -> None:
         run = progress.run
@@ -139,10 +152,8 @@ class LiveRun:
             "views_cost": cost,
             "sentence": sentence(view, cost),
         }
-        if self.sampler is not None and not progress.finished:
-            self.sampler.sample()
-        if self.program.timings:
-            shown |= live.times(self.program)
+        if self.sampler is not None:
+            shown |= self.sampler.shown(live)
         live.push(shown)
 
     def _bench(self, run: Run) -> LiveProgram:

@@ -13,10 +13,11 @@ import numpy as np
 
 from meganeura.errors import MeganeuraError
 from meganeura.ir.graph import Array, Node
+from meganeura.notebook.widgets import LiveProgram
 from meganeura.runtime.clock import time_launches
 from meganeura.train.state import kept, to_device, to_host
 
-SHARE = 60  # a sample may cost a sixtieth of the time
+SHARE = 100  # a sample may cost a hundredth of the time
 KEEP = 200  # times kept of each kernel
 MOST_BYTES = 64 << 20  # larger programs are timed by %meganeura profile only
 
@@ -37,25 +38,35 @@ class Sampler:
         self.able = held + program.memory.planned <= MOST_BYTES
         self._next = float("-inf")
         self._stepper: Any = None
+        self._fresh = True
+        self._shown: dict[str, Any] = {}
         self._feeds: dict[str, Array] = {}
 
-    def sample(self) -> bool:
-        """Times one step, if it is due; whether there are new times."""
+    def sample(self) -> float:
+        """Times one step, if it is due; the seconds that this took."""
         now = time.monotonic()
         if not self.able or now < self._next:
-            return False
+            return 0.0
         try:
             spans = self._time()
         except MeganeuraError:  # a lost device: the run itself will say so
             self.able = False
-            return False
-        for launch, (start, end) in zip(self.program.schedule.launches, spans, strict=True):
+            return 0.0
+        for launch, (start, end) in zip(self.program.schedule.launches, spans, strict=False):
             times = self.program.timings.setdefault(launch.kernel.name, [])
             times.append((end - start) / 1e3)
             del times[:-KEEP]
+        self._fresh = True
         done = time.monotonic()
         self._next = done + SHARE * (done - now)
-        return bool(spans)
+        return done - now
+
+    def shown(self, live: LiveProgram) -> dict[str, Any]:
+        """All times so far as the workbench draws them, worked out anew after a sample only."""
+        if self._fresh and self.program.timings:
+            self._shown = live.times(self.program)
+            self._fresh = False
+        return self._shown
 
     def _time(self) -> tuple[tuple[int, int], ...]:
         """Start and end of each launch in nanoseconds; () where the device has no clock."""
