@@ -56,6 +56,7 @@ def compile_graph(
         kind=kind,
         source=source,
         graph=fused.graph,
+        inputs=source.leaves("input"),
         options=options,
         target=target,
         passes=tuple(records),

@@ -47,12 +47,17 @@ class PassRecord:
 
 @dataclass(frozen=True)
 class Plan:
-    """A compiled program before it meets a device."""
+    """A compiled program before it meets a device.
+
+    `source` is the user's graph, `graph` what was scheduled, `inputs` the feeds in the order in
+    which the user made them.
+    """
 
     name: str
     kind: ProgramKind
     source: Graph
     graph: Graph
+    inputs: tuple[Node, ...]
     options: Options
     target: Target
     passes: tuple[PassRecord, ...]
@@ -73,6 +78,6 @@ class Plan:
         return {p.node: p.buffer for p in self.memory.placements}
 
     @cached_property
-    def inputs(self) -> tuple[Node, ...]:
-        """The feeds, in the order in which the user made them."""
-        return self.source.leaves("input")
+    def leaf_of(self) -> dict[Node, Node]:
+        """The leaf in whose memory a new value lies."""
+        return {value: leaf for leaf, value in self.updates}

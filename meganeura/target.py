@@ -59,6 +59,7 @@ NUMPY = Target(
     storage_buffers=64,
     storage_binding=2**40,
     buffer_size=2**40,
+    features=frozenset({"shader-f16"}),
     units=1,
 )
 """The device that stands in where there is no adapter."""

@@ -123,7 +123,15 @@ def _check(made: Kernel, target: Target) -> None:
 
 
 def _check_size(node: Node, target: Target) -> None:
-    """A tensor lies in one buffer, and a kernel binds it whole."""
+    """A tensor lies in one buffer, which a kernel binds whole, and its type is the adapter's."""
+    if node.dtype.name == "f16" and "shader-f16" not in target.features:
+        raise TargetError(
+            f"{target.name} has no 16-bit floats",
+            expected="an adapter with the feature shader-f16",
+            got="a tensor of f16",
+            hint="use mg.f32 here",
+            origin=node.origin,
+        )
     limit = min(target.storage_binding, target.buffer_size)
     if node.nbytes > limit:
         label = (

@@ -113,6 +113,13 @@ class Growth:
             if group in other.waits:
                 other.waits |= group.waits
 
+    def also_waits(self, group: Group, on: Group) -> None:
+        """The group turns out to need another one."""
+        group.waits |= {on} | on.waits
+        for other in self.groups:
+            if group in other.waits:
+                other.waits |= group.waits
+
     def may_wait(self, node: Node, group: Group) -> bool:
         """True when nothing that the node needs from elsewhere waits for the group."""
         needed = {h for n in node.inputs for h in self.needs(n)} - {group}

@@ -107,23 +107,25 @@ def map_groups(graph: Graph, growth: Growth, floats: Floats, copies: frozenset[N
     for node in graph.nodes:
         if node not in floats.stored:
             continue
-        group = _companion(growth, node) if floats.fuse and node not in copies else None
+        readers = [r for r in floats.factor.get(node, {}) if isinstance(r, Group)]
+        group = _companion(growth, node, readers) if floats.fuse and node not in copies else None
         if group is None:
             group = Group(len(growth.groups), "map", Space3(node.shape))
             growth.groups.append(group)
         growth.join(node, group, "tile", group.row)
         growth.forget()
         growth.reads_all(node, group.row, group)
+        for reader in readers:
+            if reader is not group:
+                growth.also_waits(reader, group)
 
 
-def _companion(growth: Growth, node: Node) -> Group | None:
+def _companion(growth: Growth, node: Node, readers: list[Group]) -> Group | None:
     """An earlier map group of the same shape that computes from the same tensors."""
     for group in reversed(growth.groups):
-        if (
-            group.kind != "map"
-            or group.space.shape != node.shape
-            or not growth.may_wait(node, group)
-        ):
+        if group.kind != "map" or group.space.shape != node.shape:
+            continue
+        if not growth.may_wait(node, group) or any(r in group.waits for r in readers):
             continue
         before = set(group.sources)
         fits = growth.reads_all(node, group.row, group)

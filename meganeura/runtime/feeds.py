@@ -77,4 +77,4 @@ def fit(node: Node, value: Any) -> Array:
             hint=f"convert it, as in array.astype(np.{np.dtype(node.dtype.numpy).name})",
             origin=node.origin,
         )
-    return np.ascontiguousarray(array, node.dtype.numpy)
+    return np.array(array, node.dtype.numpy, order="C", copy=None)

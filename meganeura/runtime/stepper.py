@@ -246,6 +246,7 @@ class GpuStepper:
 
     def piece(self, node: Node, slot: int) -> tuple[Any, int, int]:
         """Where a tensor lies in a slot."""
+        node = self.plan.leaf_of.get(node, node)
         ring = self._feeds.get(node) or self._outputs.get(node)
         if ring is not None:
             return ring.piece(slot)

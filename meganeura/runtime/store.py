@@ -97,14 +97,14 @@ class ParameterStore:
                 got=str(list(array.shape)),
                 origin=node.origin,
             )
-        return np.ascontiguousarray(array, node.dtype.numpy)
+        return np.array(array, node.dtype.numpy, order="C", copy=None)
 
 
 def on_device(array: Array) -> Array:
     """The bytes of an array as they lie in a buffer: bools as u32, whole words."""
     if array.dtype == np.bool_:
-        return np.ascontiguousarray(array, np.uint32)
-    flat = np.ascontiguousarray(array)
+        return np.array(array, np.uint32, order="C")
+    flat = np.array(array, order="C", copy=None)
     if flat.nbytes % 4:
         return np.concatenate([flat.reshape(-1), np.zeros(1, flat.dtype)])
     return flat

@@ -1,0 +1,153 @@
+"""Whole programs on devices: switches, modes, updates, sharing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import meganeura as mg
+from meganeura.ir import build
+from meganeura.ir.graph import Graph
+from meganeura.ir.mode import bind
+from meganeura.plan import Options
+from meganeura.runtime.program import Program
+from meganeura.train.optim import SGD, AdamW
+from tests.device.support import check, device, program
+
+rng = np.random.default_rng(7)
+X = rng.normal(size=(12, 6)).astype(np.float32)
+Y = rng.integers(0, 3, 12).astype(np.int32)
+
+
+def model(on: str, **options: Any) -> Program:
+    x, y = mg.input("x", (12, 6)), mg.input("y", (12,), mg.i32)
+    h = mg.relu(mg.nn.linear(x, 5, name="hidden"))
+    logits = mg.nn.linear(h, 3, name="out").named("logits")
+    loss = mg.cross_entropy(logits, y)
+    return mg.compile({"loss": loss, "logits": logits}, device=on, **options)
+
+
+def trained(on: str, clip: float | None = None, **options: Any) -> list[float]:
+    made = model(on, **options)
+    run = mg.train(
+        made,
+        loss="loss",
+        optimizer=AdamW(0.02),
+        data=iter([(X, Y)] * 8),
+        clip_norm=clip,
+        progress=False,
+    )
+    return [float(v) for v in run.history.losses]
+
+
+@pytest.fixture(scope="module")
+def reference() -> list[float]:
+    return trained("numpy")
+
+
+SWITCHES: list[dict[str, Any]] = [
+    {},
+    {"fuse": False},
+    {"rewrite": False},
+    {"alias": False},
+    {"trusted": True},
+    {"fuse": False, "rewrite": False, "alias": False},
+]
+
+
+@pytest.mark.parametrize("on", ["numpy", "llvmpipe", "SwiftShader"])
+@pytest.mark.parametrize("options", SWITCHES, ids=str)
+def test_every_switch_trains_alike(
+    on: str, options: dict[str, Any], reference: list[float]
+) -> None:
+    np.testing.assert_allclose(trained(on, **options), reference, rtol=1e-4)
+
+
+@pytest.mark.parametrize("on", ["llvmpipe", "SwiftShader"])
+def test_clipping_trains_alike(on: str) -> None:
+    np.testing.assert_allclose(trained(on, clip=0.1), trained("numpy", clip=0.1), rtol=1e-4)
+
+
+def test_the_same_seed_gives_the_same_bits() -> None:
+    assert trained("llvmpipe") == trained("llvmpipe")
+
+
+@pytest.mark.parametrize("on", ["numpy", "llvmpipe"])
+def test_norm_and_dropout_run_and_train(on: str) -> None:
+    x, y = mg.input("x", (12, 6)), mg.input("y", (12,), mg.i32)
+    h = mg.nn.dropout(mg.nn.batch_norm(x, name="norm"), 0.5)
+    logits = mg.nn.linear(h, 3, name="out").named("logits")
+    made = mg.compile({"loss": mg.cross_entropy(logits, y), "logits": logits}, device=on)
+    before = made(X, Y)
+    np.testing.assert_array_equal(before["logits"], made(X, Y)["logits"])
+    run = mg.train(made, loss="loss", optimizer=SGD(0.1), data=iter([(X, Y)] * 4), progress=False)
+    assert len(set(run.history.losses)) == 4
+    assert any(np.abs(v).max() > 0 for k, v in made.parameters.items() if "mean" in k)
+
+
+@pytest.mark.parametrize("on", ["numpy", "llvmpipe"])
+def test_scalar_feeds_and_parameters(on: str) -> None:
+    scale = mg.parameter("scale", (), init=3.0)
+    made = mg.compile(mg.input("x", ()) * scale, device=on)
+    assert made(x=2.0).shape == ()
+    made.set_parameters({"scale": 5.0})
+    assert float(made(x=2.0)) == 10.0
+    assert made.parameters["scale"].shape == ()
+
+
+def test_a_fused_away_tensor_can_be_read() -> None:
+    made = model("llvmpipe")
+    logits = made(X, Y)["logits"]
+    np.testing.assert_allclose(made.read("logits", X, Y), logits, rtol=1e-6)
+    np.testing.assert_array_equal(made.read("out.b"), made.parameters["out.b"])
+
+
+def test_leaves_can_be_outputs() -> None:
+    x, p = build.input_("x", (3,)), build.parameter("p", (2, 2), mg.init.uniform())
+    c = build.constant(np.arange(4.0))
+    graph = Graph((("x", x), ("p", p), ("c", c), ("flat", build.reshape(p, (4,)))))
+    check(graph, device())
+
+
+def test_leaves_that_swap_values() -> None:
+    """Each new value is the other's old one: neither may overwrite before both are read."""
+    a = build.parameter("a", (4,), mg.init.constant(1.0))
+    b = build.parameter("b", (4,), mg.init.constant(2.0))
+    graph = Graph((("sum", build.sum_(build.add(a, b))),), ((a, b), (b, a)))
+    for on in (device(), mg.compile(mg.input("x", ()), device="numpy").device):
+        made = program(graph, Options(), on)
+        made()
+        values = made.parameters
+        assert values["a"].tolist() == [2.0] * 4
+        assert values["b"].tolist() == [1.0] * 4
+
+
+def test_an_update_that_reads_elsewhere_is_copied() -> None:
+    p = build.parameter("p", (2, 3), mg.init.uniform())
+    flipped = build.slice_(p, (1, 2), (-1, -1), (-1, -1))
+    made = program(Graph((), ((p, flipped),)), Options(), device())
+    before = made.parameters["p"]
+    made()
+    np.testing.assert_array_equal(made.parameters["p"], before[::-1, ::-1])
+
+
+def test_gradients_beside_gradients_of_gradients() -> None:
+    x, labels = mg.input("x", (6, 4)), mg.input("l", (6,), mg.i32)
+    first = mg.grad(mg.sin(mg.cross_entropy(x, labels)), [x])[0]
+    second = mg.grad(mg.sum(mg.sin(first)), [x])[0]
+    graph = Graph((("g", first.node), ("g2", second.node)))
+    check(bind(graph, training=False), device())
+
+
+def test_a_toggle_keeps_parameters_and_pipelines() -> None:
+    made = model("llvmpipe")
+    made.set_parameters({"out.b": [1.0, 2.0, 3.0]})
+    want = made(X, Y)["logits"]
+    made.set_options(alias=False)
+    assert made.pipeline_seconds < 0.2
+    np.testing.assert_array_equal(made(X, Y)["logits"], want)
+    other = made.with_options(fuse=False)
+    np.testing.assert_allclose(other(X, Y)["logits"], want, rtol=1e-5)
+    assert other.store is made.store
