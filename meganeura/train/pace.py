@@ -24,6 +24,7 @@ class Pace:
         self.pending = 0
         self.rate = 0.0
         self.busy = 0.0
+        self.first = 0.0  # seconds of the first report: one step, which warms up
         self._since = clock()
         self._reports = 0
 
@@ -46,6 +47,7 @@ class Pace:
         now = self.clock()
         elapsed = max(now - self._since, 1e-9)
         self.busy += elapsed
+        self.first = self.first or elapsed
         if self.pending:
             self._learn(elapsed / self.pending)
         self._since = now

@@ -79,6 +79,7 @@ class Run:
     history: History = field(default_factory=History)
     metrics: dict[str, Series] = field(default_factory=dict)
     seconds: float = 0.0
+    warm_up: float = 0.0
     steps_done: int = 0
     ending: Ending = "running"
     state: Mapping[str, Array] = field(default_factory=dict)
@@ -92,8 +93,11 @@ class Run:
 
     @property
     def steps_per_second(self) -> float:
-        """Steps of this run by its seconds, evaluation and checkpoints left out."""
-        return self.steps_done / self.seconds if self.seconds > 0 else 0.0
+        """Steps by seconds; the first step, evaluation and checkpoints are left out."""
+        steps, seconds = self.steps_done, self.seconds
+        if steps > 1:
+            steps, seconds = steps - 1, seconds - self.warm_up
+        return steps / seconds if seconds > 0 else 0.0
 
     @property
     def parameters(self) -> dict[str, Array]:

@@ -140,7 +140,7 @@ class Session:
             return
         losses = np.asarray(self.stepper.read(self.loss), np.float32).reshape(-1)
         self.pace.reported()
-        self.run.seconds = self.pace.busy
+        self.run.seconds, self.run.warm_up = self.pace.busy, self.pace.first
         start, self.known = self.known, self.step
         bad = np.flatnonzero(~np.isfinite(losses))
         good = losses[: bad[0]] if bad.size else losses

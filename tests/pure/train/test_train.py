@@ -19,7 +19,7 @@ from meganeura.ir import build, composites
 from meganeura.ir.dtypes import i32
 from meganeura.ir.graph import Graph, Node
 from meganeura.ir.initial import Constant, FanIn
-from meganeura.train import checkpoint, data
+from meganeura.train import checkpoint, data, safetensors
 from meganeura.train.loop import train
 from meganeura.train.metrics import Accuracy, evaluate
 from meganeura.train.optim import SGD, Adam, AdamW
@@ -314,6 +314,42 @@ def test_data_that_ends() -> None:
     run = _train(_program(), 100, data=finite)
     assert (run.step, run.ending) == (6, "out of data")
     assert repr(run).endswith("out of data at step 6>")
+
+
+def test_the_speed_leaves_out_the_first_step() -> None:
+    run = Run(None, None, "loss", 0, seconds=3.0, warm_up=1.0, steps_done=5)
+    assert run.steps_per_second == 2.0
+    assert (
+        Run(None, None, "loss", 0, seconds=4.0, warm_up=4.0, steps_done=1).steps_per_second == 0.25
+    )
+    assert Run(None, None, "loss", 0).steps_per_second == 0.0
+
+
+def test_runs_of_one_step_share_their_stepper() -> None:
+    program = _program()
+    first = _train(program, 9)
+    stepper = first.step_program.cache["stepper of training"]
+    second = _train(program, 4)
+    assert second.step_program.cache["stepper of training"] is stepper
+    assert (len(first.history), len(second.history)) == (9, 4)
+    with pytest.raises(MeganeuraError):
+        _train(program, 9, data=[7])
+    assert "stepper of training" not in first.step_program.cache
+    assert len(_train(program, 4).history) == 4
+
+
+def test_damaged_metadata(tmp_path: Path) -> None:
+    program = _program()
+    path = tmp_path / "a.safetensors"
+    for key, value, expected in (
+        ("step", "ten", "step: a whole number"),
+        ("moments", "[1]", "moments: a list of names"),
+        ("moments", "{", "moments: a list of names"),
+    ):
+        safetensors.write(path, program.parameters, {key: value})
+        assert _text(CheckpointError, lambda: checkpoint.load(program, path)) == (
+            f"a.safetensors has damaged metadata\n  expected: {expected}\n  got:      {value!r}"
+        )
 
 
 def test_no_steps() -> None:
