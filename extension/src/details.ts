@@ -60,11 +60,12 @@ export function selectionTitle(store: Store): HTMLElement {
 /** What to read first when nothing is chosen. */
 function overview(store: Store): Child[] {
   const { kernels } = store.view;
+  const measured = kernels.some((k) => (store.median(k) ?? k.predicted_us) !== null);
   const slowest = [...kernels].sort((a, b) => (store.median(b) ?? b.predicted_us ?? 0) - (store.median(a) ?? a.predicted_us ?? 0));
   return [
     h("h3", {}, "Choose a kernel", asideOf("click, or arrow keys")),
     leadOf("A box is one launch; the pills in it are the nodes that it computes without writing them to memory."),
-    h("h4", {}, "The slowest launches"),
+    h("h4", {}, measured ? "The slowest launches" : "The launches"),
     listOf(slowest.slice(0, 5).map((k) =>
         h(
           "button",
@@ -98,6 +99,7 @@ export function details(store: Store): HTMLElement {
   const kernel = store.selectedKernel;
   const node = store.selectedNode;
   if (!kernel && !node) {
+    pane.classList.add("brief");
     pane.append(h("section", {}));
     for (const child of overview(store)) pane.firstElementChild?.append(child as Node);
     return pane;

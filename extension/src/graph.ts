@@ -304,8 +304,8 @@ export class GraphTab {
     const { clientWidth: w, clientHeight: hgt } = this.stage;
     if (!w || !hgt) return;
     const whole = Math.min(w / this.picture.width, hgt / this.picture.height, 1.15);
-    // Text of 13 px must not fall below 10; a larger picture is panned.
-    this.scale = Math.max(whole, Math.min(0.8, w / this.picture.width), 0.55);
+    // Text must stay readable: a picture that would shrink too far fills the width and is panned.
+    this.scale = whole >= 0.8 ? whole : Math.max(0.55, Math.min(1, w / this.picture.width));
     this.offset = [Math.max(0, (w - this.picture.width * this.scale) / 2), 0];
     this.transform();
   }

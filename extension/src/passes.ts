@@ -214,7 +214,7 @@ export function table(columns: string[], rows: string[][], select?: (row: number
             onclick: select && (() => select(at)),
             onkeydown: select && ((e: KeyboardEvent) => e.key === "Enter" && select(at)),
           },
-          row.map((cell, i) => h("td", { class: numeric[i] ? "num" : undefined }, cell)),
+          row.map((cell, i) => h("td", { class: numeric[i] ? "num" : cell.length > 30 ? "long" : undefined }, cell)),
         ),
       ),
     ),
