@@ -100,6 +100,15 @@ def finite(*names: str) -> Condition:
     return _facts("finite", names, lambda c: c.facts.finite, (-4.0, 4.0))
 
 
+def floats(*names: str) -> Condition:
+    """The operands are floats: integers have a least number, whose negation is itself."""
+    verb = "is a float" if len(names) == 1 else "are floats"
+    return Condition(
+        f"{' and '.join(names)} {verb}",
+        lambda found: all(found[n].dtype.is_float for n in names),
+    )
+
+
 def when(text: str, test: Callable[..., bool], **domain: tuple[float, float]) -> Condition:
     """A condition in words of its own; `test` takes by name the parameters that it speaks of."""
     wanted = tuple(inspect.signature(test).parameters)

@@ -24,7 +24,7 @@ from meganeura.ir.build import (
 from meganeura.ir.dtypes import f32, i32
 from meganeura.ir.graph import Node
 from meganeura.rewrite.egraph import EClass
-from meganeura.rewrite.rule import Bool, Condition, Equation, Rule, finite, rule, when
+from meganeura.rewrite.rule import Bool, Condition, Equation, Rule, finite, floats, rule, when
 
 
 def _never_nan(*names: str) -> Condition:
@@ -165,12 +165,12 @@ def min_known(a: Node, b: Node) -> Equation:
     return minimum(a, b), a
 
 
-@rule("The greater of two negations is the negated lesser.")
+@rule("The greater of two negations is the negated lesser.", where=floats("a", "b"))
 def max_of_negations(a: Node, b: Node) -> Equation:
     return maximum(neg(a), neg(b)), neg(minimum(a, b))
 
 
-@rule("The lesser of two negations is the negated greater.")
+@rule("The lesser of two negations is the negated greater.", where=floats("a", "b"))
 def min_of_negations(a: Node, b: Node) -> Equation:
     return minimum(neg(a), neg(b)), neg(maximum(a, b))
 

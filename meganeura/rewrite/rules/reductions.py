@@ -21,7 +21,7 @@ from meganeura.ir.build import (
     sum_,
 )
 from meganeura.ir.graph import Node, Shape
-from meganeura.rewrite.rule import Equation, Rule, Sample, rule
+from meganeura.rewrite.rule import Equation, Rule, Sample, floats, rule
 from meganeura.rewrite.rules import draw
 
 
@@ -143,7 +143,7 @@ def max_of_reduced(a: Node, p: Shape, q: Shape) -> Equation:
     return max_(max_(a, p), q), max_(a, (*p, *(kept[i] for i in q)))
 
 
-@rule("The greatest of negations is the negated least.", draw=_reduced)
+@rule("The greatest of negations is the negated least.", where=floats("a"), draw=_reduced)
 def max_of_negation(a: Node, p: Shape) -> Equation:
     return (max_(neg(a), p), neg(min_(a, p))) if a.size else None
 

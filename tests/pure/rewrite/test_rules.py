@@ -11,12 +11,13 @@ import pytest
 
 from meganeura.autodiff import backward
 from meganeura.ir import build
-from meganeura.ir.dtypes import bool_, i32
+from meganeura.ir.dtypes import DType, bool_, i32, u32
 from meganeura.ir.evaluate import evaluate_nodes
 from meganeura.ir.graph import Node, topological
 from meganeura.rewrite.document import rules_page
 from meganeura.rewrite.egraph import EGraph
-from meganeura.rewrite.rule import Rule
+from meganeura.rewrite.pattern import matches
+from meganeura.rewrite.rule import Rule, placeholder
 from meganeura.rewrite.rules import RULES
 from meganeura.rewrite.saturate import Limits, saturate
 
@@ -77,6 +78,48 @@ def test_both_sides_have_equal_gradients(rule: Rule) -> None:
             found.append([known[n] for n in roots])
         for a, b in zip(*found, strict=True):
             np.testing.assert_allclose(b, a, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [i32, u32], ids=str)
+@pytest.mark.parametrize("rule", RULES, ids=lambda r: r.name)
+def test_integers_wrap_around_alike(rule: Rule, dtype: DType) -> None:
+    """Where a rule fires on integers, both sides are equal to the bit, at the extremes too."""
+    for seed in SEEDS[:6]:
+        arguments = {
+            name: placeholder(name, value.shape, dtype) if rule.kinds[name] == "Node" else value
+            for name, value in rule.sample(seed).items()
+            if name != rule.many
+        }
+        sides = rule.sides(arguments) if rule.many is None else None
+        if sides is None or not fires_on(rule, sides[0][0]):
+            continue
+        rng = np.random.default_rng(seed)
+        extremes = np.iinfo(np.int32 if dtype is i32 else np.uint32)
+        values: dict[Node, np.ndarray[Any, Any]] = {}
+        for leaf in operands(sides[0] + sides[1]):
+            low, high = rule.where.domain.get(str(leaf.name), (-4, 5))
+            drawn = rng.integers(max(int(low), int(extremes.min)), int(high) + 1, leaf.shape)
+            edge = rng.choice([extremes.min, extremes.max, extremes.min + 1], leaf.shape)
+            free = str(leaf.name) not in rule.where.domain
+            mixed = np.where((rng.random(leaf.shape) < 0.4) & free, edge, drawn)
+            values[leaf] = mixed > 0 if leaf.dtype is bool_ else mixed.astype(leaf.dtype.numpy)
+        known = evaluate_nodes(sides[0] + sides[1], values)
+        for a, b in zip(*sides, strict=True):
+            np.testing.assert_array_equal(known[b], known[a])
+
+
+def fires_on(rule: Rule, left: Node) -> bool:
+    """True when the left side, all of integers, is what the rule looks for."""
+    if any(n.dtype.is_float for n in topological([left])):
+        return False
+    graph = EGraph()
+    graph.add_graph(topological([left]))
+    root = graph.cls(graph.class_of[left]).nodes[0]
+    for bound in matches(graph, rule.pattern, root):
+        kinds = rule.kinds.items()
+        found = {n: graph.cls(bound[n]) if k in ("Node", "Bool") else bound[n] for n, k in kinds}
+        return rule.where.test(found) or bool(rule.where.domain)
+    return False
 
 
 def proved(rule: Rule, leaf: Node) -> Node:
