@@ -20,8 +20,10 @@ from functools import cached_property, lru_cache
 from types import FunctionType
 from typing import Any
 
+import numpy as np
+
 from meganeura.errors import MeganeuraError
-from meganeura.ir.dtypes import DType, bool_, f32
+from meganeura.ir.dtypes import DType, bool_, f16, f32
 from meganeura.ir.graph import Attrs, Node, Op, Shape, topological
 from meganeura.ir.ops import INPUT
 from meganeura.ir.source import Origin
@@ -214,7 +216,7 @@ class Rule:
             a.shape == b.shape and a.dtype is b.dtype and a is not b
             for a, b in zip(*sides, strict=True)
         )
-        return sides if fits else None
+        return sides if fits and not any(map(_overflows, sides[1])) else None
 
     @cached_property
     def pattern(self) -> Apply:
@@ -278,6 +280,24 @@ def rule(
         return Rule(function.__name__, english, function, where, draw, group, text, use)
 
     return decorate
+
+
+def ordinary(value: float, dtype: DType) -> bool:
+    """True when the type holds the number in full precision, neither flushed nor overflown."""
+    if not dtype.is_float:
+        return False
+    limits = np.finfo(np.float16 if dtype is f16 else np.float32)
+    return float(limits.tiny) <= abs(value) <= float(limits.max)
+
+
+def _overflows(side: Node) -> bool:
+    """True when a number that a rule computed is too large for its type."""
+    return any(
+        node.op.name == "constant"
+        and node.dtype.is_float
+        and not np.isfinite(node.attr("value").array).all()
+        for node in topological([side])
+    )
 
 
 def random_shape(r: random.Random, least: int = 0, most: int = 3) -> Shape:

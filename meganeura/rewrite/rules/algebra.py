@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from meganeura.ir.build import add, broadcast_to, constant, div, mul, neg, recip, sub
 from meganeura.ir.graph import Node
-from meganeura.rewrite.rule import Equation, Rule, finite, nonzero, rule
+from meganeura.rewrite.rule import Equation, Rule, finite, nonzero, ordinary, rule
 
 
 @rule("Adding nothing changes nothing.")
@@ -75,7 +75,7 @@ def negated_scale(a: Node, c: float) -> Equation:
 
 @rule("Two factors known now are one.")
 def scale_of_scale(a: Node, c: float, d: float) -> Equation:
-    return mul(mul(a, c), d), mul(a, c * d)
+    return (mul(mul(a, c), d), mul(a, c * d)) if ordinary(c * d, a.dtype) else None
 
 
 @rule("Two summands known now are one.")
@@ -90,12 +90,7 @@ def sub_number(a: Node, c: float) -> Equation:
 
 @rule("Dividing by a number is multiplying by its inverse.")
 def div_number(a: Node, c: float) -> Equation:
-    return (div(a, c), mul(a, 1.0 / c)) if _exact(c) else None
-
-
-def _exact(c: float) -> bool:
-    """True for divisors whose inverse is an ordinary float32."""
-    return 1e-30 < abs(c) < 1e30
+    return (div(a, c), mul(a, 1.0 / c)) if c and ordinary(1.0 / c, a.dtype) else None
 
 
 @rule("A sum of products with one factor in common is one product.")

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from meganeura.ir import build
 from meganeura.ir.build import add, broadcast_to, div, mul, permute, recip, reshape, slice_, sub
 from meganeura.ir.graph import Node, Shape
-from meganeura.rewrite.rule import Equation, Rule, Sample, rule
+from meganeura.rewrite.egraph import EClass
+from meganeura.rewrite.rule import Equation, Rule, Sample, rule, when
 from meganeura.rewrite.rules import draw
 
 
@@ -166,7 +167,15 @@ def mul_number_before_expand(a: Node, p: Shape, c: float) -> Equation:
     return mul(broadcast_to(a, p), c), broadcast_to(mul(a, c), p)
 
 
-@rule("Two repeated factors are one.", draw=_over_expanded_pair)
+def _one_unknown(b: EClass, d: EClass) -> bool:
+    return b.facts.value is None or d.facts.value is None
+
+
+@rule(
+    "Two repeated factors are one.",
+    where=when("b and d are not both known numbers", _one_unknown),
+    draw=_over_expanded_pair,
+)
 def repeated_factors(a: Node, b: Node, d: Node, p: Shape) -> Equation:
     if b.shape != d.shape:
         return None

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 
 from meganeura.errors import OptionError
 from meganeura.ir import build, composites
+from meganeura.ir.dtypes import DType, f16, f32
 from meganeura.ir.graph import Graph, Node
 from meganeura.ir.mode import bind
 from meganeura.ir.spec import check
@@ -136,6 +137,18 @@ def test_a_domain_is_respected() -> None:
     square = build.mul(y, y)
     proved = Graph((("z", build.exp(build.log(square))),))
     assert rewrite(proved).outputs[0][1] is square
+
+
+@pytest.mark.parametrize(
+    ("dtype", "first", "second"),
+    [(f16, 300.0, 300.0), (f16, 1e-4, 1e-4), (f32, 1e30, 1e30), (f32, 1e-30, 1e-30)],
+)
+def test_numbers_that_the_type_cannot_hold_are_not_made(
+    dtype: DType, first: float, second: float
+) -> None:
+    x = build.input_("x", (6,), dtype)
+    graph = simplify(Graph((("y", build.mul(build.mul(x, first), second)),)))
+    assert rewrite(graph).outputs[0][1] is graph.outputs[0][1]
 
 
 def test_sharing_is_counted_once() -> None:
