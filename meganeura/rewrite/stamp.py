@@ -85,11 +85,13 @@ def _cut(graph: Graph, inside: set[Node]) -> tuple[dict[Node, Node], dict[Node, 
     seams: dict[Node, Node] = {}
     for node in graph.nodes:
         if node in inside:
-            seam = placeholder(f"block value {len(seams)}", node.shape, node.dtype)
-            seams[seam] = node
-            rest[node] = seam
-        else:
-            rest[node] = node.with_inputs(tuple(rest[n] for n in node.inputs))
+            continue
+        for operand in node.inputs:
+            if operand not in rest:  # made by a block
+                name = f"block value {len(seams)}"
+                rest[operand] = placeholder(name, operand.shape, operand.dtype)
+                seams[rest[operand]] = operand
+        rest[node] = node.with_inputs(tuple(rest[n] for n in node.inputs))
     return rest, seams
 
 
@@ -119,8 +121,8 @@ class _Assembly:
         """The new node for a node of the graph."""
         found = self._values.get(node)
         if found is None:
-            if self._rest[node] in self._seams:  # made by a copy that is not stamped yet
-                raise _Circle
+            if self._rest.get(node) is None or self._rest[node] in self._seams:
+                raise _Circle  # made by a copy that is not stamped yet
             found = self._values[node] = self._build(self._remainder.index(self._rest[node]))
         return found
 
