@@ -44,5 +44,5 @@ def unload_ipython_extension(shell: InteractiveShell) -> None:
     completion.uninstall(shell)
     failures.uninstall()
     formatters.uninstall(shell, context.benches)
-    context.benches.close()
+    context.benches.forget()
     delattr(shell, _CONTEXT)

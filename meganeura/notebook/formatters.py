@@ -72,6 +72,8 @@ class Lines:
 def program_bundle(program: Any, benches: Benches | None = None) -> Bundle:
     """A program: its drawing, its table, its text; with the live view where there are benches."""
     live = benches.of(program) if benches is not None else None
+    if live is not None:
+        live.catch_up()
     view = live.widget.view if live is not None else views.program_view(program)
     bundle: Bundle = dict(views.bundle(view))
     if live is not None:

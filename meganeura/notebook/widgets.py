@@ -87,6 +87,7 @@ class LiveProgram:
         self._wanted: dict[str, bool] | None = None
         self._ours = threading.local()
         self._loop = running_loop()
+        self._drawn = ref(program.plan)
         self.widget = Workbench(view=program_view(program), options=toggles_of(program.options))
         self.widget.observe(self._asked, names="options")
 
@@ -147,8 +148,15 @@ class LiveProgram:
         program = self._program()
         if program is None:
             return
+        self._drawn = ref(program.plan)
         view = program_view(program, self.runs)
         self._write(view=view, options=toggles_of(program.options), status=IDLE)
+
+    def catch_up(self) -> None:
+        """Draws the program anew where code has recompiled it behind the workbench's back."""
+        program = self._program()
+        if program is not None and program.plan is not self._drawn():
+            self.refresh()
 
     def _write(self, **traits: Any) -> None:
         """Sets traits in one message, without taking our own change for the browser's."""
@@ -204,8 +212,6 @@ class Benches:
         if found is not None:
             found.refresh()
 
-    def close(self) -> None:
-        """Closes every model; drawings that are on the page become static."""
-        for live in list(self._live.values()):
-            live.widget.close()
+    def forget(self) -> None:
+        """Leaves all drawings to themselves; a program that is shown again gets a new one."""
         self._live.clear()

@@ -12,6 +12,7 @@ import pytest
 import meganeura as mg
 from meganeura.errors import ShapeError
 from meganeura.notebook import charts
+from meganeura.notebook.formatters import program_bundle
 from meganeura.notebook.progress import LiveRun, curve, optimizer_text, run_view
 from meganeura.notebook.widgets import Benches, LiveProgram
 from meganeura.train.run import Progress, Run, Series
@@ -104,7 +105,16 @@ def test_one_model_a_program() -> None:
     net, benches = program(), Benches()
     assert benches.of(net) is benches.of(net)
     assert benches.of(program()) is not benches.of(net)
-    benches.close()
+    benches.forget()
+
+
+def test_a_program_that_code_has_changed_is_drawn_as_it_is() -> None:
+    net, benches = program(), Benches()
+    before = len(program_bundle(net, benches)["application/vnd.meganeura.program+json"]["kernels"])
+    net.set_options(fuse=False)
+    after = program_bundle(net, benches)["application/vnd.meganeura.program+json"]
+    assert len(after["kernels"]) == len(net.kernels) > before
+    assert benches.of(net).widget.options["fuse"] is False
 
 
 def test_a_curve_is_thinned_and_finite() -> None:
