@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from meganeura.errors import MagicError
@@ -225,3 +227,11 @@ def test_the_overview_names_every_command() -> None:
     assert not asks_overview(MagicLine("%meganeura devices"))
     for command in COMMANDS:
         assert command.prefix in help_text()
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_the_page_about_the_notebook_names_every_option(command: Command, root: Path) -> None:
+    page = (root / "docs/notebook.md").read_text(encoding="utf-8")
+    assert f"`{command.prefix}" in page
+    missing = [option.flag for option in command.options if f"`{option.flag}`" not in page]
+    assert missing == []
