@@ -18,7 +18,7 @@ def test_a_whole_line() -> None:
     assert call["steps"] == 400
     assert call["lr"] == 3e-3
     assert call["output"] == "run"
-    assert call["loss"] == "loss"
+    assert call["loss"] is None
     assert call["quiet"] is False
 
 
