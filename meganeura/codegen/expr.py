@@ -100,13 +100,35 @@ class Emitter:
             return literal(node, len(at))
         if len(at) == 4 and at[0] == at[1] == at[2] == at[3]:
             return f"{vector(node.dtype)}({self.value(node, at[:1])})"
+        found = self._find(node, at)
+        if found is not None:
+            return found
+        for below in reversed(self._chain(node, at)):
+            if self._find(below, at) is None:
+                self._memo[-1][(below, at, self.lane)] = self._compute(below, at)
+        return self._memo[-1][(node, at, self.lane)]
+
+    def _find(self, node: Node, at: Lanes) -> str | None:
+        """The name of a value that is there already."""
         key = (node, at, self.lane)
-        for memo in reversed(self._memo):
-            if key in memo:
-                return memo[key]
-        result = self._compute(node, at)
-        self._memo[-1][key] = result
-        return result
+        return next((memo[key] for memo in reversed(self._memo) if key in memo), None)
+
+    def _chain(self, node: Node, at: Lanes) -> list[Node]:
+        """The node and the maps that it is made of at the same place, operands last: long chains
+        are written from their far end, so that nothing recurses deeply.
+        """
+        found: dict[Node, None] = {}
+        stack = [node]
+        while stack:
+            current = stack.pop()
+            if current in found or self._find(current, at) is not None:
+                continue
+            found[current] = None
+            if current.op.kind == "map" and current not in self.stored:
+                stack.extend(
+                    n for n in current.inputs if n.op.kind == "map" and n not in self.known
+                )
+        return list(found)
 
     def _register(self, node: Node, lanes: int) -> str:
         name = self.known[node]

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from meganeura.codegen.expr import Buffers, Emitter, Lanes, Line, number, vector
+from meganeura.fuse.access import fastest
 from meganeura.fuse.region import Region
 from meganeura.ir import index as ix
 from meganeura.ir.graph import Node
-from meganeura.ir.index import Index, Indices
+from meganeura.ir.index import Index
 from meganeura.ir.reference import lowest
 from meganeura.tile.tile import MapTile, MatmulTile, ReduceTile
 
@@ -316,39 +317,7 @@ def _along_k(region: Region, node: Node, order: tuple[int, int, int]) -> bool:
     """Whether neighbours in memory are neighbours along k rather than along the free axis."""
     names = ("batch", "free", "k")
     at = tuple(ix.var(names[position], node.shape[axis]) for axis, position in enumerate(order))
-    for flat in _addresses(region, node, at):
-        steps = {_variable(atom): c for atom, c in flat.terms if abs(c) == 1}
-        if "free" in steps:
-            return False
-        if "k" in steps:
-            return True
-    return False
-
-
-def _addresses(region: Region, node: Node, at: Indices) -> list[Index]:
-    """Addresses of the tensors that a value needs, the largest first."""
-    found: list[tuple[int, Index]] = []
-    inputs = set(region.inputs)
-    stack, seen = [(node, at)], set()
-    while stack:
-        current, where = stack.pop()
-        if (current, where) in seen:
-            continue
-        seen.add((current, where))
-        if current in inputs:
-            found.append((-current.size, ix.flatten(where, current.shape)))
-        elif current.op.kind == "view":
-            stack.append((current.inputs[0], ix.read(current, where).indices))
-        elif current.op.kind == "map":
-            stack.extend((n, where) for n in current.inputs)
-    return [flat for _, flat in sorted(found, key=lambda item: item[0])]
-
-
-def _variable(atom: ix.Atom) -> str:
-    """The variable that an atom moves with, for a remainder or a variable itself."""
-    while atom.kind == "mod" and atom.of is not None and atom.of.terms:
-        atom = min(atom.of.terms, key=lambda t: abs(t[1]))[0]
-    return atom.name if atom.kind == "var" else ""
+    return fastest(region, node, at, ("free", "k")) == "k"
 
 
 def _store(region: Region, tile: MatmulTile, buffers: Buffers, anchor: Node) -> list[Line]:

@@ -132,11 +132,13 @@ class Growth:
         seen: dict[tuple[Node, Indices], bool] = {}
 
         def visit(n: Node, where: Indices) -> bool:
-            key = (n, where)
-            if key not in seen:
-                seen[key] = True
-                seen[key] = check(n, where)
-            return seen[key]
+            if (n, where) in seen:
+                return seen[(n, where)]
+            for below in reversed(self._chain(n)):
+                if (below, where) not in seen:
+                    seen[(below, where)] = True
+                    seen[(below, where)] = check(below, where)
+            return seen[(n, where)]
 
         def check(n: Node, where: Indices) -> bool:
             if n in group.at:
@@ -153,6 +155,20 @@ class Growth:
             return all(visit(i, where) for i in n.inputs)
 
         return visit(node, at)
+
+    def _chain(self, node: Node) -> list[Node]:
+        """The node and the floating maps that it is made of at the same place, operands last: long
+        chains are looked at from their far end, so that nothing recurses deeply.
+        """
+        found: dict[Node, None] = {}
+        stack = [node]
+        while stack:
+            current = stack.pop()
+            if current not in found:
+                found[current] = None
+                if current.op.kind == "map" and current not in self.home:
+                    stack.extend(n for n in current.inputs if n.shape == current.shape)
+        return list(found)
 
     def _source(self, node: Node, group: Group, look_through: Callable[[], object]) -> None:
         """Remembers a tensor that the group reads, and what a cheap one is made of."""
@@ -184,6 +200,7 @@ def grow(graph: Graph, target: Target, fuse: bool, apart: frozenset[Node] = froz
     """
     growth = Growth(graph, target)
     for node in graph.nodes:
+        growth.needs(node)
         if node.op.kind == "contract":
             growth.start(node, "matmul", Space3(node.shape))
         elif node.op.kind == "reduce":

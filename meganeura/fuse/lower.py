@@ -147,7 +147,7 @@ def _split_count(count: int, m: int, n: int, k: int, target: Target) -> int:
     """How many parts of K fill the machine: a power of two that divides K and leaves at least 64
     terms.
     """
-    tiles = count * math.ceil(m / 32) * math.ceil(n / 32)
+    tiles = count * math.ceil(m / 64) * math.ceil(n / 64)
     parts = 1
     while (
         tiles * parts * 2 <= target.units * 2 and k % (parts * 2) == 0 and k // (parts * 2) >= 256
@@ -180,7 +180,8 @@ def _sum(node: Node, inputs: tuple[Node, ...], target: Target) -> Node | None:
     kept = [i for i in range(len(x.shape)) if i not in axes]
     if length == 0:
         return build.broadcast_to(build.constant(0, node.dtype), node.shape)
-    parts = _parts(length, rows, target)
+    side_by_side = 1 if len(x.shape) - 1 in axes else 32
+    parts = _parts(length, math.ceil(rows / side_by_side), target)
     if parts == 1:
         return None
     moved = build.reshape(build.permute(x, (*kept, *axes)), (rows, parts, length // parts))
@@ -194,14 +195,15 @@ def _argmax(node: Node, inputs: tuple[Node, ...], target: Target) -> Node | None
     return build.broadcast_to(build.constant(0, node.dtype), node.shape)
 
 
-def _parts(length: int, rows: int, target: Target) -> int:
-    if length < SPLIT_REDUCE or rows >= target.units:
+def _parts(length: int, groups: int, target: Target) -> int:
+    """How many parts of a sum give every unit a few workgroups: a power of two that divides it."""
+    if length < SPLIT_REDUCE or groups >= target.units:
         return 1
     parts = 1
     while (
-        parts * 2 * rows <= target.units * 4
+        parts * 2 * groups <= target.units * 8
         and length % (parts * 2) == 0
-        and length // (parts * 2) >= 1024
+        and length // (parts * 2) >= 256
     ):
         parts *= 2
     return parts

@@ -35,6 +35,8 @@ class Floats:
         self.stored: dict[Node, None] = {}
         self._cost: dict[Node, tuple[float, frozenset[Node]]] = {}
         self.factor: dict[Node, dict[object, float]] = {}
+        for node in graph.nodes:
+            self.cost(node)
         for node in reversed(graph.nodes):
             self._settle(node)
 
@@ -105,6 +107,7 @@ class Floats:
 def map_groups(graph: Graph, growth: Growth, floats: Floats, copies: frozenset[Node]) -> None:
     """A group for each stored floating node; those of one shape with one operand share it."""
     for node in graph.nodes:
+        growth.needs(node)
         if node not in floats.stored:
             continue
         readers = [r for r in floats.factor.get(node, {}) if isinstance(r, Group)]

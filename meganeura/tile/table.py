@@ -7,21 +7,25 @@ from collections.abc import Mapping
 from dataclasses import fields
 
 from meganeura.errors import OptionError
+from meganeura.fuse.access import fastest
 from meganeura.fuse.region import Region
+from meganeura.ir import index as ix
 from meganeura.ir.graph import Node
 from meganeura.target import Target
 from meganeura.tile.tile import MapTile, MatmulTile, ReduceTile, Tile
 from meganeura.trace import note, stage
 
-MATMUL_TILES = (
-    MatmulTile(128, 128, 16, 8, 8),
-    MatmulTile(64, 128, 16, 8, 8),
-    MatmulTile(64, 64, 16, 8, 4),
-    MatmulTile(32, 64, 16, 4, 4),
-    MatmulTile(32, 32, 16, 4, 4),
-    MatmulTile(16, 16, 16, 4, 4),
-)
-"""From the most reuse to the most workgroups."""
+MATMUL_TILES: Mapping[MatmulTile, float] = {
+    MatmulTile(256, 128, 16, 16, 8): 1.0,
+    MatmulTile(128, 128, 16, 8, 8): 0.97,
+    MatmulTile(128, 64, 16, 8, 4): 0.88,
+    MatmulTile(64, 64, 16, 8, 4): 0.8,
+    MatmulTile(32, 64, 16, 4, 4): 0.72,
+    MatmulTile(32, 32, 16, 4, 4): 0.5,
+    MatmulTile(16, 16, 16, 4, 4): 0.25,
+}
+"""Tiles with the share of the best one's rate that each reaches when it fills the machine: read off
+products of 512 to 4096 in float32 on an NVIDIA H200 (docs/benchmarks)."""
 
 TEAM_TILES = (MatmulTile(16, 16, 64, 4, 4, 16), MatmulTile(16, 16, 32, 4, 4, 8))
 """For products whose tiles are too few to fill the machine: teams share the terms of a tile."""
@@ -122,52 +126,48 @@ def _power(limit: int) -> int:
     return 1 << (limit.bit_length() - 1)
 
 
-def _matmul(region: Region, target: Target) -> MatmulTile:
-    """The tile with the most reuse whose grid still fills the machine, else the one with the most
-    workgroups.
+def matmul_cost(tile: MatmulTile, batch: int, m: int, n: int, units: int) -> float:
+    """How long a product takes with a tile, up to a factor: rounds of tiles over the units, each as
+    long as its area over its rate.
     """
+    tiles = batch * math.ceil(m / tile.bm) * math.ceil(n / tile.bn)
+    return math.ceil(tiles / units) * tile.bm * tile.bn / MATMUL_TILES[tile]
+
+
+def _matmul(region: Region, target: Target) -> MatmulTile:
+    """The tile of least cost; teams for a product that leaves most of the machine idle."""
     batch, m, n = region.space.shape
     legal = [t for t in MATMUL_TILES if broken_rule(t, target) is None]
-    for candidate in legal:
-        grid = batch * math.ceil(m / candidate.bm) * math.ceil(n / candidate.bn)
-        waste = (
-            math.ceil(m / candidate.bm)
-            * candidate.bm
-            * math.ceil(n / candidate.bn)
-            * candidate.bn
-            / (m * n)
-        )
-        if grid >= target.units and waste <= 1.5:
-            return candidate
+    best = min(legal, key=lambda t: matmul_cost(t, batch, m, n, target.units))
+    tiles = batch * math.ceil(m / best.bm) * math.ceil(n / best.bn)
     terms = region.anchors[0].inputs[0].shape[-1]
     teams = [t for t in TEAM_TILES if broken_rule(t, target) is None and terms >= t.bk]
-    if teams and not target.software:
+    if teams and not target.software and tiles * 2 <= target.units:
         return teams[0]
-    return _smallest(legal, m, n)
-
-
-def _smallest(legal: list[MatmulTile], m: int, n: int) -> MatmulTile:
-    """For a small product: 32 x 32, or 16 x 16 when that wastes less."""
-
-    def padded(t: MatmulTile) -> int:
-        return math.ceil(m / t.bm) * t.bm * math.ceil(n / t.bn) * t.bn
-
-    small = legal[-2:]
-    return min(small, key=lambda t: (padded(t), -t.bm))
+    return best
 
 
 def _reduce(region: Region, target: Target) -> ReduceTile:
-    """Rows side by side when results are contiguous in memory, terms side by side otherwise."""
+    """Terms side by side where they are neighbours in memory, results side by side otherwise."""
     space = region.space
     fields = sum(2 if a.op.name == "argmax" else 1 for a in region.anchors)
     threads = _power(min(256, target.invocations, target.workgroup_memory // (4 * fields)))
-    contiguous = (len(space.operand) - 1) in space.axes
-    lanes = 4 if contiguous and space.length % 4 == 0 and space.operand[-1] % 4 == 0 else 1
+    along_terms = _terms_are_neighbours(region)
+    lanes = 4 if along_terms and space.length % 4 == 0 else 1
     terms = math.ceil(space.length / lanes)
-    if contiguous:
+    if along_terms:
         parts = min(threads, _power(max(terms, 1)) if terms > 16 else 1)
         rows = max(1, min(64 // parts, threads)) if parts < 64 else 1
         return ReduceTile(rows, parts, lanes, fields)
     rows = min(32, _power(max(space.rows, 1)) * (1 if space.rows & (space.rows - 1) == 0 else 2))
     parts = min(threads // rows, _power(max(terms, 1)))
     return ReduceTile(rows, parts, lanes, fields)
+
+
+def _terms_are_neighbours(region: Region) -> bool:
+    """Whether the next term lies beside this one, in the largest tensor that is read."""
+    space = region.space
+    row = ix.unflatten(ix.var("row", space.rows), space.shape)
+    at = space.element(row, ix.var("k", space.length))
+    names = [fastest(region, a.inputs[0], at, ("k", "row")) for a in region.anchors]
+    return next((n for n in names if n is not None), "k") == "k"
