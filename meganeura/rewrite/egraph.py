@@ -47,6 +47,7 @@ class EClass:
     facts: Facts
     nodes: list[ENode] = field(default_factory=list)
     readers: list[ENode] = field(default_factory=list)
+    ops: set[str] = field(default_factory=set)
     origin: Node | None = None
     named: Node | None = None
     lessons: int = 0
@@ -99,7 +100,9 @@ class EGraph:
         facts = facts_of(op, attrs, sample.dtype, shapes, known, _twins(children))
         enode = ENode(op, attrs, children, sample, index, self.added, match)
         self.added += 1
-        self.classes[index] = EClass(index, sample.shape, sample.dtype, facts, [enode])
+        self.classes[index] = EClass(
+            index, sample.shape, sample.dtype, facts, [enode], ops={op.name}
+        )
         for child in operands:
             child.readers.append(enode)
         self._known[key] = enode
@@ -131,6 +134,7 @@ class EGraph:
         self._parent[b] = a
         kept.nodes.extend(gone.nodes)
         kept.readers.extend(gone.readers)
+        kept.ops |= gone.ops
         for enode in gone.nodes:
             enode.owner = a
         kept.facts = kept.facts.meet(gone.facts)

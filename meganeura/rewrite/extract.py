@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Container, Iterable, Sequence
+from itertools import pairwise
 
 from meganeura.ir.graph import Node
 from meganeura.rewrite.egraph import EGraph, ENode
@@ -109,34 +110,38 @@ class Selection:
         """True when the selection still has an order, in which each class has a higher rank than
         those that it reads.
         """
-        if len(moves) == 1 and self._ranked_below(moves[0][0]):
-            return True
-        order = self.order(self.roots)
-        if order is None:
+        moved = [index for index, _ in moves if index in self.reads]
+        for index, _ in moves:
+            if index not in self.reads:
+                self.rank.pop(index, None)
+        limit = min(self.rank[index] for index in moved)
+        region = self.order(moved, limit)
+        if region is None:
             return False
-        self.rank = {index: float(place) for place, index in enumerate(order)}
+        if not self._lowered(region, limit):
+            everything = self.order(self.roots) or ()
+            self.rank = {index: float(place) for place, index in enumerate(everything)}
         return True
 
-    def _ranked_below(self, index: int) -> bool:
-        """Ranks what a class newly needs below it; False when that takes another order."""
-        limit = self.rank.get(index, -1.0)
-        fresh = self.order(self.operands(self.choice[index]), ranked=False)
-        for at in fresh or ():
-            low = max((self.rank[c] for c in self.operands(self.choice[at])), default=limit - 1)
-            self.rank[at] = (low + limit) / 2
-            if not low < self.rank[at] < limit:
-                return False
-        return fresh is not None and all(
-            self.rank[c] < limit for c in self.operands(self.choice[index])
-        )
+    def _lowered(self, region: Sequence[int], limit: float) -> bool:
+        """Ranks a region, operands first, under a limit, so that all its readers stay above it;
+        False when numbers do not lie dense enough.
+        """
+        inside = set(region)
+        below = {c for at in region for c in self.operands(self.choice[at])} - inside
+        base = max((self.rank[c] for c in below), default=limit - 1)
+        step = (limit - base) / (len(region) + 1)
+        for place, index in enumerate(region, 1):
+            self.rank[index] = base + step * place
+        ranks = [base, *(self.rank[index] for index in region), limit]
+        return all(a < b for a, b in pairwise(ranks))
 
-    def order(self, roots: Iterable[int], ranked: bool = True) -> list[int] | None:
+    def order(self, roots: Iterable[int], above: float | None = None) -> list[int] | None:
         """The classes that the roots need, operands first; None when one needs itself.
 
-        Without `ranked`, those that have a rank are left out, with all that they need.
+        With `above`, those of a lower rank are left out, with all that they need.
         """
         done: dict[int, None] = {}
-        before: Container[int] = () if ranked else self.rank
         for root in roots:
             open_: set[int] = set()
             stack: list[tuple[int, bool]] = [(self.graph.find(root), False)]
@@ -147,18 +152,21 @@ class Selection:
                     done[at] = None
                 elif at in open_:
                     return None
-                elif at not in done and at not in before:
+                elif at not in done:
                     open_.add(at)
                     stack.append((at, True))
-                    pending = [
-                        c
-                        for c in self.operands(self.choice[at])
-                        if c not in done and c not in before
-                    ]
-                    if any(c in open_ for c in pending):
+                    pending = self._pending(at, done, above)
+                    if not open_.isdisjoint(pending):
                         return None
-                    stack.extend((c, False) for c in reversed(dict.fromkeys(pending)))
+                    stack.extend((c, False) for c in reversed(pending))
         return list(done)
+
+    def _pending(self, index: int, done: Container[int], above: float | None) -> list[int]:
+        """The operands that still have to be put in order."""
+        found = dict.fromkeys(c for c in self.operands(self.choice[index]) if c not in done)
+        if above is None:
+            return list(found)
+        return [c for c in found if self.rank.get(c, above) >= above]
 
 
 def tree_costs(graph: EGraph, price: Callable[[ENode], float]) -> tuple[Choice, dict[int, float]]:

@@ -69,9 +69,14 @@ def find_blocks(graph: Graph) -> list[Block]:
     text = _letters(nodes)
     place = {node: at for at, node in enumerate(nodes)}
     blocks: list[Block] = []
-    for start, period, length in _runs(text):
+    free, periods = np.ones(text.size, bool), _periods(text)
+    while (run := _best_run(text, free, periods)) is not None:
+        start, period, length = run
         first = start + _thinnest(nodes, place, start, period, length)
-        blocks += _copies(nodes, numbers, range(first, start + length - period + 1, period))
+        starts = _occurrences(text, free, first, period)
+        for at in starts:
+            free[at : at + period] = False
+        blocks += _copies(nodes, numbers, starts, period)
     saved = sum(len(b.copies[0].nodes) * (len(b.copies) - 1) for b in blocks)
     if saved < LEAST_SHARE * len(nodes):
         return []
@@ -111,27 +116,31 @@ def _periods(text: Array) -> list[int]:
     return list(found)
 
 
-def _runs(text: Array) -> list[tuple[int, int, int]]:
-    """Stretches that repeat, as (start, period, length), those that save most first, not
-    overlapping.
-    """
-    free = np.ones(text.size, bool)
-    chosen: list[tuple[int, int, int]] = []
-    periods = _periods(text)
-    while True:
-        best = (LEAST_SAVED, 0, 0, 0)
-        for period in periods:
-            equal = (text[:-period] == text[period:]) & free[:-period] & free[period:]
-            edges = np.flatnonzero(np.diff(np.concatenate(([0], equal, [0]))))
-            for start, stop in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
-                saved = (stop - start) // period * period
-                if saved > best[0]:
-                    best = (saved, start, period, stop - start + period)
-        if best[2] == 0:
-            return chosen
-        _, start, period, length = best
-        free[start : start + length] = False
-        chosen.append((start, period, length))
+def _best_run(text: Array, free: Array, periods: Sequence[int]) -> tuple[int, int, int] | None:
+    """The stretch that repeats and saves most, as (start, period, length)."""
+    best = (LEAST_SAVED, 0, 0, 0)
+    for period in periods:
+        equal = (text[:-period] == text[period:]) & free[:-period] & free[period:]
+        edges = np.flatnonzero(np.diff(np.concatenate(([0], equal, [0]))))
+        saved = (edges[1::2] - edges[::2]) // period * period
+        if saved.size and saved.max() > best[0]:
+            which = int(saved.argmax())
+            start, stop = int(edges[2 * which]), int(edges[2 * which + 1])
+            best = (int(saved.max()), start, period, stop - start + period)
+    return best[1:] if best[2] else None
+
+
+def _occurrences(text: Array, free: Array, first: int, period: int) -> list[int]:
+    """Where the word that starts at `first` stands in the free text, without overlaps."""
+    word = text[first : first + period]
+    at = np.arange(text.size - period + 1)
+    for offset in range(period):
+        at = at[(text[at + offset] == word[offset]) & free[at + offset]]
+    found = [first]
+    for start in at.tolist():
+        if all(abs(start - other) >= period for other in found):
+            found.append(start)
+    return sorted(found)
 
 
 def _thinnest(
@@ -160,11 +169,13 @@ def _thinnest(
     return min(range(period), key=price)
 
 
-def _copies(nodes: Sequence[Node], numbers: dict[Node, bool], starts: range) -> list[Block]:
-    """The pieces from each start to the next, grouped by what they are."""
+def _copies(
+    nodes: Sequence[Node], numbers: dict[Node, bool], starts: Sequence[int], period: int
+) -> list[Block]:
+    """The pieces at each start, grouped by what they are."""
     groups: dict[Hashable, Block] = {}
     for start in starts:
-        piece = tuple(nodes[start : start + starts.step])
+        piece = tuple(nodes[start : start + period])
         key, outside = _portrait(piece, numbers)
         groups.setdefault(key, Block()).copies.append(Copy(piece, outside))
     return [block for block in groups.values() if len(block.copies) > 1]

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import repeat
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from meganeura.ir.evaluate import evaluate_nodes
 from meganeura.ir.graph import Attrs, Node, topological
-from meganeura.rewrite.egraph import EGraph, ENode
+from meganeura.rewrite.egraph import EClass, EGraph, ENode
 
 Bindings = dict[str | int, Any]
 """Variables to classes, numbers or attributes; the place of a pattern node to the attributes that
@@ -57,6 +57,11 @@ class Apply:
     place: int
     binds: tuple[tuple[str, str], ...]
     swaps: bool
+
+    @cached_property
+    def asks(self) -> tuple[tuple[int, Pattern], ...]:
+        """The operands that are more than a variable, with their places."""
+        return tuple((i, p) for i, p in enumerate(self.parts) if not isinstance(p, Var))
 
 
 Pattern = Var | Number | Literal | Apply
@@ -134,22 +139,22 @@ def matches(graph: EGraph, pattern: Apply, enode: ENode) -> Iterator[Bindings]:
 
 def _hopeful(graph: EGraph, pattern: Apply, enode: ENode) -> bool:
     """False when an operand cannot be what its part of the pattern asks: a quick look, no more."""
-    children = enode.children
-    straight = all(map(_possible, repeat(graph), pattern.parts, children))
-    return straight or (
-        pattern.swaps and all(map(_possible, repeat(graph), pattern.parts, children[::-1]))
+    children, classes = enode.children, graph.classes
+    for place, part in pattern.asks:
+        if not _possible(part, classes[children[place]]):
+            break
+    else:
+        return True
+    return pattern.swaps and all(
+        _possible(part, classes[children[1 - place]]) for place, part in pattern.asks
     )
 
 
-def _possible(graph: EGraph, part: Pattern, index: int) -> bool:
-    if isinstance(part, Var):
-        return True
-    eclass = graph.cls(index)
+def _possible(part: Pattern, eclass: EClass) -> bool:
     if isinstance(part, Apply):
-        op = part.op
-        return any(e.op.name == op for e in eclass.nodes)
+        return part.op in eclass.ops
     value = eclass.facts.value
-    return value is not None and (isinstance(part, Number) or value == part.value)
+    return value is not None and (not isinstance(part, Literal) or value == part.value)
 
 
 def _at_node(graph: EGraph, pattern: Apply, enode: ENode, bound: Bindings) -> Iterator[Bindings]:

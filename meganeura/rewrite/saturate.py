@@ -103,12 +103,14 @@ def _search(
     result: Saturation, rules: Sequence[Rule], changed: Sequence[set[int]], limits: Limits
 ) -> Iterator[Match]:
     graph = result.graph
+    found: dict[tuple[str, int], list[ENode]] = {}
     for rule in rules:
-        candidates = graph.by_op.get(rule.pattern.op, ())
-        if not candidates:
-            continue
-        near = changed[depth(rule.pattern)]
-        fresh = [e for e in candidates if e.alive and e.owner in near]
+        look = rule.pattern.op, depth(rule.pattern)
+        if look not in found:
+            near = changed[look[1]]
+            candidates = graph.by_op.get(look[0], ())
+            found[look] = [e for e in candidates if e.alive and e.owner in near]
+        fresh = found[look]
         finder = _together if rule.many is not None else _single
         count = 0
         for match in finder(result, rule, fresh):
