@@ -24,6 +24,7 @@ from meganeura.profile.measure import profile
 from meganeura.profile.profile import size
 from meganeura.runtime.adapters import DeviceInfo, devices
 from meganeura.runtime.program import Program
+from meganeura.target import Target
 from meganeura.tensor import Tensor
 from meganeura.train.loop import latest_step, train
 from meganeura.train.optim import SGD, Adam, AdamW, Optimizer
@@ -251,26 +252,24 @@ def devices_line(context: Context, call: Call, body: str) -> Any:
 
 def devices_sheet(found: tuple[DeviceInfo, ...]) -> Sheet:
     """Every adapter: what it is and can do, the chosen one, and why the rest is not used."""
-    rows = []
-    for info in found:
-        target = info.target
-        rows.append(
-            (
-                "used" if info.default else "",
-                info.name,
-                target.kind if target is not None else "",
-                target.driver if target is not None else "",
-                size(target.workgroup_memory) if target is not None else "",
-                size(target.storage_binding) if target is not None else "",
-                ", ".join(sorted(target.features)) if target is not None else "",
-                info.why_not or "",
-            )
-        )
+    rows = tuple(
+        ("used" if info.default else "", info.name, *limits(info.target), info.why_not or "")
+        for info in found
+    )
     chosen = next((info.name for info in found if info.default), "NumPy")
     columns = ("", "device", "kind", "driver", "workgroup", "binding", "features", "why not")
-    return Sheet(
-        "Devices", columns, tuple(rows), f"Programs run on {chosen} unless told otherwise."
-    )
+    return Sheet("Devices", columns, rows, f"Programs run on {chosen} unless told otherwise.")
+
+
+def limits(target: Target | None) -> tuple[str, str, str, str, str]:
+    """Kind, driver, workgroup memory, largest binding and features, as far as they mean anything."""
+    if target is None:
+        return ("", "", "", "", "")
+    features = ", ".join(sorted(target.features))
+    if target.kind == "numpy":
+        return (target.kind, target.driver, "", "", features)
+    memory, binding = size(target.workgroup_memory), size(target.storage_binding)
+    return (target.kind, target.driver, memory, binding, features)
 
 
 def doctor_line(context: Context, call: Call, body: str) -> Any:

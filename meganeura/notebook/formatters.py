@@ -24,12 +24,16 @@ WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
 
 @dataclass(frozen=True)
 class Sheet:
-    """A table with a title and a sentence below it, as text and as accessible HTML."""
+    """A table with a title and a sentence below it, as text and as accessible HTML.
+
+    `numbers` are the columns that stand to the right.
+    """
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     sentence: str = ""
+    numbers: frozenset[int] = frozenset()
 
     def __repr__(self) -> str:
         table = [self.columns, *self.rows]
@@ -42,10 +46,10 @@ class Sheet:
 
     def html(self) -> str:
         """The table with a caption; every text is escaped."""
-        head = "".join(f'<th scope="col">{escape(name)}</th>' for name in self.columns)
+        head = "".join(self._cell("th", i, name, "col") for i, name in enumerate(self.columns))
         body = "".join(
-            f'<tr><th scope="row">{escape(row[0])}</th>'
-            + "".join(f"<td>{escape(cell)}</td>" for cell in row[1:])
+            "<tr>"
+            + "".join(self._cell("td" if i else "th", i, cell, "row") for i, cell in enumerate(row))
             + "</tr>"
             for row in self.rows
         )
@@ -54,6 +58,11 @@ class Sheet:
             f"<table><caption>{escape(self.title)}</caption><thead><tr>{head}</tr></thead>"
             f"<tbody>{body}</tbody></table>{last}"
         )
+
+    def _cell(self, tag: str, column: int, text: str, scope: str) -> str:
+        side = "right" if column in self.numbers else "left"
+        scoped = f' scope="{scope}"' if tag == "th" else ""
+        return f'<{tag}{scoped} style="text-align:{side}">{escape(text)}</{tag}>'
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> Bundle:
         return {"text/plain": repr(self), "text/html": self.html()}
@@ -161,6 +170,7 @@ def profile_bundle(profile: Any) -> Bundle:
         rows,
         f"A step takes {figures(profile.step_us)} µs (median of {profile.steps}, {profile.clock}); "
         f"the kernels alone {figures(profile.busy_us)} µs.",
+        frozenset({3, 4, 5, 6, 7}),
     )
     return {"text/plain": repr(sheet), "text/html": sheet.html()}
 

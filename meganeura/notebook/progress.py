@@ -138,7 +138,7 @@ class LiveRun:
 
     def _push(self, progress: Progress) -> None:
         run = progress.run
-        live = self._bench(run)
+        live = self._bench(run, progress.steps)
         view = run_view(run, self.name, progress.steps, progress.steps_per_second)
         elapsed = max(time.monotonic() - self.start, 1e-9)
         left = None
@@ -156,11 +156,11 @@ class LiveRun:
             shown |= self.sampler.shown(live)
         live.push(shown)
 
-    def _bench(self, run: Run) -> LiveProgram:
+    def _bench(self, run: Run, steps: int | None) -> LiveProgram:
         """The workbench of the compiled step, displayed the first time."""
         if self.live is None:
             self.program = run.step_program
-            self.sampler = Sampler(self.program)
+            self.sampler = Sampler(self.program, steps)
             self.live = self.benches.of(self.program)
             self.live.widget.tab = "loss"
             self.live.push({})
@@ -172,8 +172,8 @@ class LiveRun:
         run = run if run is not None else self.last.run if self.last is not None else None
         if run is None or run.step_program is None:
             return
-        live = self._bench(run)
         steps = self.last.steps if self.last is not None else None
+        live = self._bench(run, steps)
         view = run_view(run, self.name, steps, run.steps_per_second)
         live.finish(view)
         elapsed = max(time.monotonic() - self.start, 1e-9)

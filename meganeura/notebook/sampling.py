@@ -18,6 +18,7 @@ from meganeura.runtime.clock import time_launches
 from meganeura.train.state import kept, to_device, to_host
 
 SHARE = 100  # a sample may cost a hundredth of the time
+LEAST_STEPS = 150  # in a shorter run, even the first sample would cost too much
 KEEP = 200  # times kept of each kernel
 MOST_BYTES = 64 << 20  # larger programs are timed by %meganeura profile only
 
@@ -32,10 +33,11 @@ def made_up(node: Node) -> Array:
 class Sampler:
     """Times the launches of one program, as rarely as its cost asks for."""
 
-    def __init__(self, program: Any) -> None:
+    def __init__(self, program: Any, steps: int | None) -> None:
         self.program = program
         held = sum(node.nbytes for node in kept(program.graph))
-        self.able = held + program.memory.planned <= MOST_BYTES
+        small = held + program.memory.planned <= MOST_BYTES
+        self.able = small and (steps is None or steps >= LEAST_STEPS)
         self._next = float("-inf")
         self._stepper: Any = None
         self._fresh = True

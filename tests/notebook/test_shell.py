@@ -119,7 +119,7 @@ def test_the_program_shares_what_was_trained(model: Notebook) -> None:
 
 def test_a_live_view_changes_no_bit(model: Notebook) -> None:
     start = model["net"].parameters
-    cell = f"%%meganeura train net --steps 30 --lr 0.05 -o run\n{BATCHES}"
+    cell = f"%%meganeura train net --steps 150 --lr 0.05 -o run\n{BATCHES}"
     model.ok(cell)
     seen = model["run"].history.losses
     timings = model["run"].step_program.timings

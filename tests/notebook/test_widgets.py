@@ -145,7 +145,7 @@ class Shown:
 
 
 def progress(run: Run, finished: bool = False) -> Progress:
-    return Progress(run, run.step, 100, 0.5, 10.0, {}, finished)
+    return Progress(run, run.step, 1000, 0.5, 10.0, {}, finished)
 
 
 def test_a_run_is_pushed_at_most_four_times_a_second() -> None:
