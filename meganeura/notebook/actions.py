@@ -262,7 +262,7 @@ def devices_sheet(found: tuple[DeviceInfo, ...]) -> Sheet:
 
 
 def limits(target: Target | None) -> tuple[str, str, str, str, str]:
-    """Kind, driver, workgroup memory, largest binding and features, as far as they mean anything."""
+    """Kind, driver, workgroup memory, largest binding and features, where they mean anything."""
     if target is None:
         return ("", "", "", "", "")
     features = ", ".join(sorted(target.features))

@@ -62,10 +62,11 @@ def session(
     with (
         serve(folder, environment) as server,
         browser(chromium) as running,
-        lab(running, server) as page,
+        lab(running, server, width=1600) as page,
     ):
         page.page.set_default_timeout(30_000)
         page.open("session.ipynb")
+        page.command("application:toggle-left-area")
         for number in range(LONG):
             page.run(number)
         yield page
