@@ -14,7 +14,8 @@ const styles = {
 };
 
 /** Names that nothing outside the bundle knows. */
-const inner = /^(draw[A-Z]\w*|selected(Kernel|Node)|shownKernel|sameOrigin|chosenLaunch|legendRow|listeners|isStatic|textWidth)$/;
+const inner =
+  /^(draw[A-Z]\w*|selected(Kernel|Node)|shownKernel|sameOrigin|chosenLaunch|legendRow|listeners|isStatic|store|stage|layer|pane|prefix|uncover|places|pending|owner|touched|focusPlace|focusables|waveList|comparison|walkTabs)$/;
 
 const common = {
   mangleProps: inner,

@@ -71,7 +71,7 @@ function underlined(line: Line, language: Language): (Node | string)[] {
 /** The kernel's WGSL, the lines of the selected node marked. */
 export function wgslLines(store: Store, kernel: KernelView): Line[] {
   const chosen = store.selectedNode;
-  const module = store.view.modules[kernel.wgsl] ?? "";
+  const module = store.wgsl(kernel);
   return module.split("\n").map((text, i) => {
     const nodes = kernel.lines[String(i + 1)] ?? [];
     const marked = !!chosen && chosen.kernel === kernel.id && nodes.includes(chosen.id);

@@ -124,7 +124,7 @@ function wgslSection(store: Store, kernel: KernelView): HTMLElement {
       {},
       "WGSL",
       noteOf(range),
-      asideOf(copyButton(() => store.view.modules[kernel.wgsl] ?? ""), linkButton("open in Kernels ↵", () => store.show("kernels"))),
+      asideOf(copyButton(() => store.wgsl(kernel)), linkButton("open in Kernels ↵", () => store.show("kernels"))),
     ),
     codeBlock(store, some, "wgsl", `WGSL of ${kernel.id}`),
   );

@@ -15,6 +15,8 @@ const LEGEND: Record<Kind, string> = {
   gather: "gather, scatter",
   other: "other",
 };
+/** Larger pictures are drawn as they come into sight. */
+const AT_ONCE = 120;
 let drawings = 0;
 
 /** Hatching and dots in each kind's colour; the ids are the drawing's own. */
@@ -66,6 +68,9 @@ export class GraphTab {
   /** The marks of each selection, and those that carry a class at present. */
   private places = new Map<string, SVGGElement[]>();
   private marked: [SVGElement, string][] = [];
+  /** Boxes not drawn yet, and the box of each selection in a large picture. */
+  private pending = new Set<BoxView>();
+  private owner = new Map<string, BoxView>();
   private scale = 1;
   private offset: [number, number] = [0, 0];
   private picture: Picture | undefined;
@@ -108,13 +113,10 @@ export class GraphTab {
       patterns(this.prefix),
       this.layer,
     );
-    if (this.picture) this.fill(this.picture);
     this.places.clear();
+    this.owner.clear();
     this.marked = [];
-    for (const g of this.layer.querySelectorAll<SVGGElement>("[data-sel]")) {
-      const own = g.dataset.sel ?? "";
-      this.places.set(own, [...(this.places.get(own) ?? []), g]);
-    }
+    if (this.picture) this.fill(this.picture);
     this.stage.replaceChildren(this.svg);
     const legend = this.legend();
     this.legendRow.replaceWith(legend);
@@ -146,16 +148,39 @@ export class GraphTab {
   }
 
   private fill(picture: Picture): void {
-    picture.columns.forEach(([label, x, w], i) => {
-      this.layer.append(s("line", { x1: x, x2: x + w, y1: 2, y2: 2, class: "rule" }), text(x + w / 2, 20, label || "program", "dim", MIDDLE));
+    picture.columns.forEach(([label, x, w, y], i) => {
+      this.layer.append(s("line", { x1: x, x2: x + w, y1: y, y2: y, class: "rule" }), text(x + w / 2, y + 17, clip(label || "program", w), "dim", MIDDLE));
       const next = picture.columns[i + 1];
-      if (next) this.layer.append(s("line", { x1: next[1] - 9, x2: next[1] - 9, y1: 2, y2: picture.height, class: "dots" }));
+      const end = picture.columns.find((c) => c[3] > y)?.[3] ?? picture.height;
+      if (next && next[3] === y) this.layer.append(s("line", { x1: next[1] - 9, x2: next[1] - 9, y1: y, y2: end - 12, class: "dots" }));
     });
     const arrows: Record<string, string> = { forward: "forward →", backward: "← backward", update: "update ↓" };
     for (const wire of picture.wires) this.layer.append(this.wire(wire));
     for (const [label, y] of picture.rows) this.layer.append(plate(16, y, arrows[label] ?? label, "strong"));
-    for (const box of picture.boxes) this.layer.append(this.box(box));
+    this.pending = new Set(picture.boxes);
+    if (picture.boxes.length <= AT_ONCE) for (const box of picture.boxes) this.put(box);
+    else for (const box of picture.boxes) for (const own of [box.id, `n${box.ref}`, ...box.items.map((i) => (typeof i.ref === "number" ? `n${i.ref}` : i.ref))]) this.owner.set(own, box);
     for (const wire of picture.wires) if (wire.label) this.layer.append(plate(wire.label[1], wire.label[2], wire.label[0], "dim", "middle"));
+  }
+
+  /** Draws a box, and remembers which marks a selection has. */
+  private put(box: BoxView): void {
+    this.pending.delete(box);
+    const g = this.box(box);
+    this.layer.append(g);
+    for (const el of [g, ...g.querySelectorAll<SVGGElement>("[data-sel]")]) {
+      const own = el.dataset.sel ?? "";
+      this.places.set(own, [...(this.places.get(own) ?? []), el]);
+    }
+  }
+
+  /** Of a large picture only what comes into sight is drawn. */
+  private uncover(): void {
+    if (!this.pending.size) return;
+    const [left, top] = this.offset.map((o) => -o / this.scale - 60) as [number, number];
+    const right = left + this.stage.clientWidth / this.scale + 120;
+    const bottom = top + this.stage.clientHeight / this.scale + 120;
+    for (const box of this.pending) if (box.x < right && box.x + box.w > left && box.y < bottom && box.y + box.h > top) this.put(box);
   }
 
   private wire(wire: WireView): SVGElement {
@@ -287,6 +312,8 @@ export class GraphTab {
   }
 
   private mark(selection: string, cls: string): void {
+    const hidden = this.owner.get(selection);
+    if (hidden && this.pending.has(hidden)) this.put(hidden);
     for (const g of this.places.get(selection) ?? []) {
       g.classList.add(cls);
       this.marked.push([g, cls]);
@@ -299,19 +326,20 @@ export class GraphTab {
 
   // Pan and zoom ---------------------------------------------------------------------------------------------------------
 
-  fit(): void {
+  fit(all = false): void {
     if (!this.picture) return;
     const { clientWidth: w, clientHeight: hgt } = this.stage;
     if (!w || !hgt) return;
     const whole = Math.min(w / this.picture.width, hgt / this.picture.height, 1.15);
     // Text must stay readable: a picture that would shrink too far fills the width and is panned.
-    this.scale = whole >= 0.8 ? whole : Math.max(0.55, Math.min(1, w / this.picture.width));
+    this.scale = whole >= 0.8 || all ? whole : Math.max(0.8, Math.min(1, w / this.picture.width));
     this.offset = [Math.max(0, (w - this.picture.width * this.scale) / 2), 0];
     this.transform();
   }
 
   private transform(): void {
     this.layer.setAttribute("transform", `translate(${this.offset[0]} ${this.offset[1]}) scale(${this.scale})`);
+    this.uncover();
     this.info.textContent = (this.info.textContent ?? "").replace(/\d+ %$/, `${Math.round(this.scale * 100)} %`);
   }
 
@@ -365,7 +393,7 @@ export class GraphTab {
       "+": () => this.zoom(1.25),
       "=": () => this.zoom(1.25),
       "-": () => this.zoom(0.8),
-      "0": () => this.fit(),
+      "0": () => this.fit(true),
       Enter: () => this.store.selection && this.store.show("kernels"),
       Escape: () => this.store.select(""),
     };

@@ -55,7 +55,7 @@ export class KernelsTab {
 
   private source(kernel: KernelView): HTMLElement {
     const lines = wgslLines(this.store, kernel);
-    const module = this.store.view.modules[kernel.wgsl] ?? "";
+    const module = this.store.wgsl(kernel);
     const sharing = this.store.view.kernels.filter((k) => k.wgsl === kernel.wgsl).length;
     return h(
       "section",

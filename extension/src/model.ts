@@ -42,9 +42,12 @@ export interface Source {
   text: string;
 }
 
-/** A node of the lowered graph as it is sent; its id is its index. */
-export interface SentNode {
+/** A node as the views use it. */
+export interface NodeView {
+  /** Its place in the list. */
   id: number;
+  /** The same across recompiles as long as the user's code is. */
+  key: string;
   op: string;
   label: string;
   name: string | null;
@@ -60,16 +63,12 @@ export interface SentNode {
   hidden: boolean;
   inputs: number[];
   kernel: string | null;
-  /** Index into `sources`. */
-  source: number | null;
-}
-
-/** A node as the views use it. */
-export interface NodeView extends Omit<SentNode, "source"> {
-  /** The same across recompiles as long as the user's code is. */
-  key: string;
   source: Source | null;
 }
+
+/** A node as it is sent: its id is its index, its source an index into `sources`; what is usual is left out. */
+export type SentNode = Partial<Omit<NodeView, "id" | "key" | "source">> &
+  Pick<NodeView, "op" | "label" | "shape" | "bytes" | "inputs"> & { source?: number };
 
 export interface TensorRef {
   node: number;
@@ -152,7 +151,7 @@ export interface WireView {
 export interface Picture {
   width: number;
   height: number;
-  columns: [label: string, x: number, w: number][];
+  columns: [label: string, x: number, w: number, y: number][];
   rows: [label: string, y: number][];
   boxes: BoxView[];
   wires: WireView[];
@@ -308,7 +307,8 @@ export interface ProgramView {
   nodes: SentNode[];
   sources: Source[];
   kernels: KernelView[];
-  modules: string[];
+  /** The WGSL texts: each line once, each text as numbers of lines. */
+  modules: { lines: string[]; texts: number[][] };
   pictures: Partial<Record<Grouping, Picture>>;
   passes: PassView[];
   schedule: ScheduleView;

@@ -72,6 +72,12 @@ export class Store {
     return id ? this.byKernel.get(id) : undefined;
   }
 
+  /** The WGSL of a kernel. */
+  wgsl(kernel: KernelView): string {
+    const { lines, texts } = this.view.modules;
+    return (texts[kernel.wgsl] ?? []).map((i) => lines[i] ?? "").join("\n");
+  }
+
   node(id: number): NodeView | undefined {
     return this.nodes[id];
   }
@@ -148,15 +154,29 @@ export class Store {
   }
 }
 
+/** What a node is unless the view says otherwise (`views.py` leaves the same out). */
+const USUAL = {
+  name: null,
+  dtype: "f32",
+  flops: 0,
+  scope: "",
+  composite: "",
+  phase: "forward" as const,
+  leaf: null,
+  hidden: false,
+  kernel: null,
+};
+
 /** Gives every node its place in the user's code, and a key made of what a recompile does not change. */
 function named(view: ProgramView): NodeView[] {
   const seen = new Map<string, number>();
-  return view.nodes.map((node: SentNode): NodeView => {
-    const source = node.source === null ? null : (view.sources[node.source] ?? null);
+  return view.nodes.map((sent: SentNode, id): NodeView => {
+    const source = view.sources[sent.source ?? -1] ?? null;
+    const node = { ...USUAL, ...sent, id, source };
     const place = source ? `${source.cell}:${source.line}:${source.column}` : "";
     const key = [place, node.op, node.composite, node.phase, node.name ?? ""].join(":");
     const nth = (seen.get(key) ?? 0) + 1;
     seen.set(key, nth);
-    return { ...node, source, key: `${key}:${nth}` };
+    return { ...node, key: `${key}:${nth}` };
   });
 }

@@ -98,7 +98,7 @@ def _kernel_part(nodes: Sequence[Json], kernel: Json, spine: bool) -> Part:
 
 def _inside(
     nodes: Sequence[Json], kernel: Json
-) -> tuple[list[Json], list[list[float]], float, float]:
+) -> tuple[list[Json], list[list[int]], float, float]:
     """The nodes of a kernel as pills in reading order, with the lines between them."""
     members = [n for n in kernel["nodes"] if not nodes[n]["hidden"]]
     shown = _worth_showing(nodes, kernel, members)
@@ -119,7 +119,7 @@ def _inside(
         items.append({"ref": kernel["id"], "text": text, "x": PAD, "y": y, "w": 84, "h": 18})
         height += 22
     lines = [
-        [round(v, 1) for x, y in points for v in (x + PAD, y + HEADER + PAD)]
+        [round(v) for x, y in points for v in (x + PAD, y + HEADER + PAD)]
         for points in picture.wires
     ]
     return items, lines, width, height
@@ -157,10 +157,10 @@ def _item(ref: int | str, text: str, picture: Picture, dx: float, dy: float) -> 
     return {
         "ref": ref,
         "text": text,
-        "x": round(placed.x + dx, 1),
-        "y": round(placed.y + dy, 1),
-        "w": round(placed.width, 1),
-        "h": round(placed.height, 1),
+        "x": round(placed.x + dx),
+        "y": round(placed.y + dy),
+        "w": round(placed.width),
+        "h": round(placed.height),
     }
 
 
@@ -306,4 +306,8 @@ def _draw_flat(nodes: Sequence[Json], shown: Sequence[Json], columns: list[str])
     wires = [Wire(w["from"], w["to"], w["from"]) for w in scene.wires]
     metrics = Metrics(gap=12, track=8, channel=22, gutter=24, idle=12)
     picture = arrange(boxes, wires, metrics, lambda i: 24.0 if i == 0 else 0.0)
-    return to_json(scene, picture, [])
+    headings: list[list[Any]] = [
+        [name, round(x, 1), round(width, 1), 2.0]
+        for name, (x, width) in zip(scene.columns, picture.columns, strict=False)
+    ]
+    return to_json(scene, picture, headings, [])

@@ -12,6 +12,8 @@ from meganeura.notebook.layout import Box, Metrics, Picture, Point, Wire, arrang
 Json = dict[str, Any]
 Named = Callable[[Json], str] | None
 BANDS = ("forward", "backward", "update")
+MOST_ABREAST, FOLD = 8, 6  # scopes side by side; how many when there are more
+Row = tuple[int, int, int, int]  # block, band, row of the band, ports above or outputs below
 
 
 @dataclass(frozen=True)
@@ -40,34 +42,56 @@ class Scene:
 
 
 def draw(scene: Scene) -> Json:
-    """Parts -> rows (bands, wrapped to a readable width) -> coordinates."""
-    limit = max(330.0, 900.0 / max(1, len(scene.columns)))
-    row_of: dict[str, tuple[int, int, int]] = {}
-    for index, band in enumerate(BANDS):
-        _rows_of_band(scene, index, band, limit, row_of)
-    by_id = {p.id: p for p in scene.parts}
-    for name, anchor in scene.anchors.items():
-        number, row, _ = row_of[anchor]
-        row_of[name] = (number, row, 0 if by_id[name].role == "above" else 2)
-    used = sorted(set(row_of.values()))
-    at = {key: i for i, key in enumerate(used)}
-    column = {scope: i for i, scope in enumerate(scene.columns)}
+    """Parts -> rows (blocks of scopes, bands in them, wrapped to a width) -> coordinates.
+
+    A program of many scopes is folded like text: a line of scopes, and the next below it.
+    """
+    count = len(scene.columns)
+    abreast = count if count <= MOST_ABREAST else FOLD
+    row_of: dict[str, Row] = {}
+    for start in range(0, count, max(1, abreast)):
+        _rows_of_block(scene, start // abreast, scene.columns[start : start + abreast], row_of)
+    for part in scene.parts:
+        if part.id in scene.anchors:
+            block, band, row, _ = row_of[scene.anchors[part.id]]
+            row_of[part.id] = (block, band, row, 0 if part.role == "above" else 2)
+    at = {key: i for i, key in enumerate(sorted(set(row_of.values())))}
+    place = {scope: i for i, scope in enumerate(scene.columns)}
     ordered = sorted(scene.parts, key=lambda p: (row_of[p.id], row_order(p, row_of)))
     boxes = [
-        Box(p.id, p.width, p.height, column[p.column], at[row_of[p.id]], fixed=p.role == "body")
+        Box(
+            p.id,
+            p.width,
+            p.height,
+            place[p.column] % abreast,
+            at[row_of[p.id]],
+            fixed=p.role == "body",
+        )
         for p in ordered
     ]
     wires = [Wire(w["from"], w["to"], f"{w['from']}:{w['node']}") for w in scene.wires]
-    first = {
-        band: min(i for key, i in at.items() if key[0] == band) for band in {k[0] for k in used}
-    }
-    headed = set(first.values())
+    headings = _headings(at)
     metrics = Metrics(channel=24, gutter=26, idle=8)
-    picture = arrange(boxes, wires, metrics, least_channels=lambda i: 34.0 if i in headed else 0.0)
-    rows: list[list[Any]] = [
-        [BANDS[band], round(picture.rows[i][0] - 12, 1)] for band, i in sorted(first.items())
-    ]
-    return to_json(scene, picture, rows, lambda wire: _value_name(scene, wire))
+    picture = arrange(boxes, wires, metrics, lambda i: headings[i][1] if i in headings else 0.0)
+    rows = [[BANDS[band], round(picture.rows[i][0] - 12, 1)] for i, (band, _) in headings.items()]
+    tops = {key[0]: picture.rows[i][0] - 54 for key, i in reversed(at.items())}
+    columns = []
+    for scope, i in place.items():
+        x, width = picture.columns[i % abreast]
+        columns.append([scope, round(x, 1), round(width, 1), round(tops[i // abreast], 1)])
+    return to_json(scene, picture, columns, rows, lambda wire: _value_name(scene, wire))
+
+
+def _headings(at: Mapping[Row, int]) -> dict[int, tuple[int, float]]:
+    """For the first row of each band: the band, and the px that its heading needs above it."""
+    found: dict[int, tuple[int, float]] = {}
+    seen: set[tuple[int, int]] = set()
+    for (block, band, _, _), i in at.items():
+        if (block, band) not in seen:
+            opening = not any(b == block for b, _ in seen)
+            found[i] = (band, 58.0 if opening and block else 38.0 if opening else 34.0)
+            seen.add((block, band))
+    return found
 
 
 def _value_name(scene: Scene, wire: Json) -> str:
@@ -77,28 +101,26 @@ def _value_name(scene: Scene, wire: Json) -> str:
     return "" if port or len(name) > 14 else name
 
 
-def row_order(part: Part, row_of: Mapping[str, tuple[int, int, int]]) -> int:
+def row_order(part: Part, row_of: Mapping[str, Row]) -> int:
     """Backward rows run from right to left: later kernels stand further left."""
     number = int(part.id[1:]) if part.id[1:].isdigit() else 0
-    return -number if row_of[part.id][0] == 1 and part.spine else number
+    return -number if row_of[part.id][1] == 1 and part.spine else number
 
 
-def _rows_of_band(
-    scene: Scene, index: int, band: str, limit: float, row_of: dict[str, tuple[int, int, int]]
-) -> None:
-    """The spine first, then what nothing else in the band reads (the gradients of parameters)."""
-    base = 0
-    bodies = [p for p in scene.parts if p.role == "body" and p.band == band]
-    for spine in (True, False) if band == "backward" else (None,):
-        deepest = -1
-        for column in scene.columns:
-            chosen = [
-                p for p in bodies if p.column == column and (spine is None or p.spine is spine)
-            ]
-            for row, part in _wrapped(chosen, limit):
-                row_of[part.id] = (index, base + row, 1)
-                deepest = max(deepest, row)
-        base += deepest + 1
+def _rows_of_block(scene: Scene, block: int, scopes: Sequence[str], rows: dict[str, Row]) -> None:
+    """Forward, backward with its spine first (what the rest of it reads), and update."""
+    limit = max(330.0, 900.0 / max(1, len(scopes)))
+    for index, band in enumerate(BANDS):
+        base = 0
+        bodies = [p for p in scene.parts if p.role == "body" and p.band == band]
+        for spine in (True, False) if band == "backward" else (None,):
+            deepest = -1
+            for scope in scopes:
+                chosen = [p for p in bodies if p.column == scope and spine in (None, p.spine)]
+                for row, part in _wrapped(chosen, limit):
+                    rows[part.id] = (block, index, base + row, 1)
+                    deepest = max(deepest, row)
+            base += deepest + 1
 
 
 def _wrapped(parts: Iterable[Part], limit: float) -> Iterable[tuple[int, Part]]:
@@ -110,13 +132,19 @@ def _wrapped(parts: Iterable[Part], limit: float) -> Iterable[tuple[int, Part]]:
         yield row, part
 
 
-def to_json(scene: Scene, picture: Picture, rows: list[list[Any]], named: Named = None) -> Json:
+def to_json(
+    scene: Scene,
+    picture: Picture,
+    columns: list[list[Any]],
+    rows: list[list[Any]],
+    named: Named = None,
+) -> Json:
     """The finished picture as it is sent; `named` says what the value on a wire is called."""
     boxes = []
     for part in scene.parts:
         placed = picture.boxes[part.id]
         spot = {"x": placed.x, "y": placed.y, "w": placed.width, "h": placed.height}
-        boxes.append(part.json | {k: round(v, 1) for k, v in spot.items()})
+        boxes.append(part.json | {k: round(v) for k, v in spot.items()})
     wires = []
     labelled: set[tuple[str, int]] = set()
     for wire, points in zip(scene.wires, picture.wires, strict=True):
@@ -125,12 +153,8 @@ def to_json(scene: Scene, picture: Picture, rows: list[list[Any]], named: Named 
         if named is not None and net not in labelled:
             label = _wire_label(named(wire), points, picture)
             labelled |= {net} if label else set()
-        flat = [round(v, 1) for p in points for v in p]
+        flat = [round(v) for p in points for v in p]
         wires.append(wire | {"points": flat, "label": label})
-    columns = [
-        [name, round(x, 1), round(w, 1)]
-        for name, (x, w) in zip(scene.columns, picture.columns, strict=False)
-    ]
     return {
         "width": round(picture.width, 1),
         "height": round(picture.height, 1),

@@ -142,9 +142,9 @@ def _label(
 
 
 def _columns(picture: Json) -> Iterable[str]:
-    for name, x, width in picture["columns"]:
-        yield _tag("line", x1=float(x), x2=float(x + width), y1=2, y2=2, stroke=LINE)
-        yield _label(x + width / 2, 20, name or "program", anchor="middle", fill=DIM)
+    for name, x, width, y in picture["columns"]:
+        yield _tag("line", x1=float(x), x2=float(x + width), y1=float(y), y2=float(y), stroke=LINE)
+        yield _label(x + width / 2, y + 17, name or "program", anchor="middle", fill=DIM)
 
 
 def _path(points: Sequence[float], **style: Any) -> str:

@@ -4,6 +4,7 @@ bundles.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Sequence
 from html import escape
@@ -20,6 +21,20 @@ from meganeura.target import Target
 
 Json = dict[str, Any]
 MIME = "application/vnd.meganeura.program+json"
+# What a node is unless its view says otherwise (`store.ts` knows the same).
+USUAL: Json = {
+    "name": None,
+    "dtype": "f32",
+    "flops": 0,
+    "scope": "",
+    "composite": "",
+    "phase": "forward",
+    "leaf": None,
+    "hidden": False,
+    "kernel": None,
+    "source": None,
+}
+MOST_BYTES = 500_000  # of a view in a saved notebook
 TOGGLES = (
     ("fuse", "several operations in one launch"),
     ("rewrite", "algebraic rules, chosen by cost"),
@@ -79,10 +94,10 @@ def plan_view(
             {"name": name, "on": bool(getattr(plan.options, name)), "title": title}
             for name, title in TOGGLES
         ],
-        "nodes": [_sent(n) for n in nodes],
+        "nodes": [sent_node(n) for n in nodes],
         "sources": sources,
         "kernels": kernels,
-        "modules": modules,
+        "modules": line_table(modules),
         "pictures": pictures(nodes, kernels, outputs),
         "passes": pass_views(plan),
         "schedule": schedule,
@@ -92,14 +107,22 @@ def plan_view(
         "cells": cells(index),
         "saved": time.strftime("%Y-%m-%d %H:%M"),
     }
-    view["sentences"] = say.sentences(view)
+    view["sentences"] = say.sentences(view | {"nodes": nodes})
     view["caption"] = say.caption(view)
     return view
 
 
-def _sent(node: Json) -> Json:
-    """A node without what only the layout needs."""
-    return {k: v for k, v in node.items() if k not in ("column", "class", "kind")}
+def sent_node(node: Json) -> Json:
+    """A node without what only the layout needs, and without what is the same for most."""
+    inner = ("id", "column", "class", "kind")
+    return {k: v for k, v in node.items() if k not in inner and v != USUAL.get(k, ...)}
+
+
+def line_table(texts: Sequence[str]) -> Json:
+    """Texts that share most of their lines: each line once, and each text as numbers of lines."""
+    place: dict[str, int] = {}
+    rows = [[place.setdefault(x, len(place)) for x in text.split("\n")] for text in texts]
+    return {"lines": list(place), "texts": rows}
 
 
 def _device_name(name: str, target: Target) -> str:
@@ -128,12 +151,57 @@ def _predicted(plan: Plan, kernels: list[Json]) -> float | None:
 def bundle(view: Json) -> Json:
     """A view -> all its static forms by MIME type; no kernel is needed to show any of them."""
     return {
-        MIME: view,
+        MIME: saved(view),
         "image/svg+xml": program_svg(view),
         "text/html": program_html(view),
         "text/plain": program_text(view),
     }
 
+
+def saved(view: Json, limit: int = MOST_BYTES) -> Json:
+    """The view as a notebook keeps it: at most `limit` bytes, the dearest parts left out first.
+
+    What is left out is named in `header.note`.
+    """
+    left: list[str] = []
+    for name, less in _SLIMMER:
+        if len(json.dumps(view, ensure_ascii=False).encode()) <= limit:
+            break
+        view = less(view)
+        left.append(name)
+    if left:
+        note = f"Saved without {say.listed(left)}: the program is large. Run the cell to see them."
+        view = view | {"header": view["header"] | {"note": note}}
+    return view
+
+
+def _without_changes(view: Json) -> Json:
+    return view | {"passes": [p | {"picture": None, "egraph": None} for p in view["passes"]]}
+
+
+def _without_text(view: Json) -> Json:
+    kernels = [k | {"lines": {}} for k in view["kernels"]]
+    return view | {"kernels": kernels, "modules": {"lines": [], "texts": []}}
+
+
+def _without_pictures(view: Json) -> Json:
+    return view | {"pictures": {"scope": view["pictures"]["scope"]}}
+
+
+def _without_nodes(view: Json) -> Json:
+    kernels = [k | {"nodes": [], "inputs": [], "outputs": []} for k in view["kernels"]]
+    memory = view["memory"] | {"placements": []}
+    scope = view["pictures"]["scope"]
+    pictures = {"scope": scope | {"wires": [w | {"node": -1} for w in scope["wires"]]}}
+    return view | {"nodes": [], "kernels": kernels, "memory": memory, "pictures": pictures}
+
+
+_SLIMMER = (
+    ("the pictures of the passes", _without_changes),
+    ("WGSL", _without_text),
+    ("the graph by kernel", _without_pictures),
+    ("nodes", _without_nodes),
+)
 
 COLUMNS = (
     "kernel",

@@ -12,7 +12,7 @@ import pytest
 import meganeura as mg
 from meganeura.notebook import sentences as say
 from meganeura.notebook.pass_views import compare
-from meganeura.notebook.views import MIME, bundle, program_view
+from meganeura.notebook.views import MIME, bundle, program_view, saved
 
 RNG = np.random.default_rng(0)
 
@@ -62,9 +62,8 @@ def test_the_header_says_what_the_plan_says(program: Any, step: Any) -> None:
 
 def test_nodes_refer_to_each_other_and_to_the_users_lines(view: Any) -> None:
     for i, node in enumerate(view["nodes"]):
-        assert node["id"] == i
         assert all(0 <= j < i for j in node["inputs"])
-    names = {n["name"] for n in view["nodes"]}
+    names = {n.get("name") for n in view["nodes"]}
     assert {"x", "y", "hidden.w", "hidden.b", "h", "logits"} <= names
     relu = next(n for n in view["nodes"] if n["label"] == "relu")
     source = view["sources"][relu["source"]]
@@ -76,7 +75,9 @@ def test_every_launch_of_the_plan_is_a_kernel_with_its_text(step: Any) -> None:
     view = program_view(step)
     assert [k["id"] for k in view["kernels"]] == [k.name for k in step.kernels]
     for shown, kernel in zip(view["kernels"], step.kernels, strict=True):
-        assert view["modules"][shown["wgsl"]] == kernel.wgsl
+        modules = view["modules"]
+        text = [modules["lines"][i] for i in modules["texts"][shown["wgsl"]]]
+        assert "\n".join(text) == kernel.wgsl
         assert (shown["reads"], shown["writes"]) == (kernel.bytes_read, kernel.bytes_written)
         assert shown["unfused"] >= shown["reads"] + shown["writes"]
         lines = kernel.wgsl.count("\n") + 1
@@ -106,7 +107,7 @@ def test_pictures_hold_every_kernel_once(view: Any) -> None:
     groups = [i["ref"] for b in view["pictures"]["scope"]["boxes"] for i in b["items"]]
     assert sorted(groups) == sorted(kernels)
     flat = {b["ref"] for b in view["pictures"]["flat"]["boxes"]}
-    assert flat == {n["id"] for n in view["nodes"] if n["leaf"] != "constant"}
+    assert flat == {i for i, n in enumerate(view["nodes"]) if n.get("leaf") != "constant"}
 
 
 def test_the_layout_is_deterministic(program: Any) -> None:
@@ -211,3 +212,20 @@ def test_loss_sentences() -> None:
         "run 1 went from 2.3 to 0.05",
         "in 400 steps, 14,080 steps/s.",
     ]
+
+
+def test_a_saved_view_is_at_most_as_large_as_allowed_and_says_what_is_missing(step: Any) -> None:
+    view = program_view(step)
+    assert saved(view) is view
+    sizes = []
+    for limit in (150_000, 90_000, 60_000, 20_000):
+        kept = saved(view, limit)
+        sizes.append(len(json.dumps(kept, ensure_ascii=False).encode()))
+        assert kept["header"]["note"].startswith("Saved without the pictures of the passes")
+        assert bundle(kept)["text/plain"]
+    assert sizes == sorted(sizes, reverse=True)
+    assert saved(view, 0)["nodes"] == []
+    assert saved(view, 0)["header"]["note"] == (
+        "Saved without the pictures of the passes, WGSL, the graph by kernel and nodes: the "
+        "program is large. Run the cell to see them."
+    )
