@@ -28,6 +28,7 @@ from meganeura.target import Target
 from meganeura.tensor import Tensor
 from meganeura.train.loop import latest_step, train
 from meganeura.train.optim import SGD, Adam, AdamW, Optimizer
+from meganeura.train.progress import ProgressLine
 from meganeura.train.schedules import Cosine, Linear
 
 
@@ -47,6 +48,11 @@ class Context:
             if isinstance(value, Program) and not name.startswith("_")
         }
 
+    @property
+    def replaces(self) -> bool:
+        """Whether an output can be replaced: in a notebook, not in a terminal."""
+        return hasattr(self.shell, "kernel")
+
     def bind(self, name: str | None, value: Any) -> None:
         """Binds a result to the name that the user asked for, and to no other."""
         if name is not None:
@@ -54,6 +60,8 @@ class Context:
 
     def show(self, program: Any, slot: str, again: bool = False) -> None:
         """Displays the live workbench of a program; `again` replaces what the slot shows."""
+        if again and not self.replaces:
+            return
         bundle = program_bundle(program, self.benches)
         self.publish(bundle, transient={"display_id": slot}, update=again)
 
@@ -205,7 +213,7 @@ def train_cell(context: Context, call: Call, body: str) -> Any:
     live = LiveRun(context.benches, context.show, call["output"] or f"run {context.runs}")
     shown = call["view"] == "live" and not call["quiet"]
     run = None
-    line = Line(context.shell.display_pub)
+    line = Line(context.shell.display_pub) if context.replaces else ProgressLine()
     try:
         run = train(
             program,

@@ -58,6 +58,20 @@ def error_place(error: MeganeuraError) -> Place | None:
     )
 
 
+def at_line(error: MeganeuraError, line: MagicLine) -> None:
+    """Tells an error which magic was running: its place when no line of Python is."""
+    told: Any = error
+    told.magic_line = line
+
+
+def magic_place(error: MeganeuraError) -> Place | None:
+    """The line of the magic that was running, if one was."""
+    line = getattr(error, "magic_line", None)
+    if not isinstance(line, MagicLine):
+        return None
+    return Place(line.cell, line.line, line.text, 0, len(line.text.rstrip()))
+
+
 def characters(text: str, column: int) -> int:
     """A column in characters from one in bytes of UTF-8, which is what Python counts."""
     return len(text.encode()[:column].decode(errors="ignore"))
@@ -139,7 +153,8 @@ def install(shell: InteractiveShell) -> None:
             )
             return full
         colour = shell.colors.lower() != "nocolor"
-        return render(error, raised=raised_place(error, shell), colour=colour)
+        raised = raised_place(error, shell) or magic_place(error)
+        return render(error, raised=raised, colour=colour)
 
     owner: Any = MeganeuraError
     owner._render_traceback_ = draw

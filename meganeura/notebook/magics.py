@@ -7,9 +7,11 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_cell_magic, magics_class, output_can_be_silenced
 
+from meganeura.errors import MeganeuraError
 from meganeura.notebook.actions import ACTIONS, Context
 from meganeura.notebook.cells import magic_line
 from meganeura.notebook.commands import COMMANDS, help_text, usage
+from meganeura.notebook.failures import at_line
 from meganeura.notebook.parsing import asks_overview, parse
 
 
@@ -33,7 +35,11 @@ class MeganeuraMagics(Magics):
         if call.help:
             print(help_text(call.command))  # noqa: T201
             return None
-        result = ACTIONS[call.command.name](self.context, call, cell or "")
+        try:
+            result = ACTIONS[call.command.name](self.context, call, cell or "")
+        except MeganeuraError as error:
+            at_line(error, where)
+            raise
         return None if call.values.get("quiet") else result
 
 

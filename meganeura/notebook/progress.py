@@ -129,12 +129,18 @@ class LiveRun:
         self.last = progress
         if not progress.finished and now < self.due:
             return
+        if self._failed_at_once(progress.run, progress.finished):
+            return
         self._push(progress)
         cost = time.monotonic() - now
         self.due = now + max(INTERVAL, SHARE * cost)
         self.spent += cost
         if self.sampler is not None and not progress.finished:
             self.spent += self.sampler.sample()
+
+    def _failed_at_once(self, run: Run, finished: bool) -> bool:
+        """Whether there is nothing to show but the error, which stands for itself."""
+        return finished and self.live is None and run.steps_done == 0
 
     def _push(self, progress: Progress) -> None:
         run = progress.run
@@ -170,7 +176,7 @@ class LiveRun:
     def close(self, run: Run | None = None) -> None:
         """The last flush: the whole curve and the times are kept, also in the saved drawing."""
         run = run if run is not None else self.last.run if self.last is not None else None
-        if run is None or run.step_program is None:
+        if run is None or run.step_program is None or self._failed_at_once(run, True):
             return
         steps = self.last.steps if self.last is not None else None
         live = self._bench(run, steps)

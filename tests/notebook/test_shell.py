@@ -91,9 +91,8 @@ def test_training_returns_a_run(model: Notebook, capsys: pytest.CaptureFixture[s
     assert isinstance(run, Run)
     assert result is run
     assert (run.steps_done, run.ending) == (20, "done")
-    printed = capsys.readouterr()
-    assert "net: step 20/20, loss " in printed.out
-    assert "error" not in printed.err
+    printed = capsys.readouterr()  # in a terminal the line is written over itself
+    assert "\rnet: step 20/20, loss " in printed.err
 
 
 @pytest.mark.parametrize(
@@ -254,6 +253,18 @@ MAGIC_ERROR = "MagicError: "
             "  try:      --optimizer sgd",
         ),
         (
+            "%%meganeura compile --rules-off abc\nlogits",
+            "OptionError: no rewrite rule is named 'abc'\n"
+            "\n"
+            "In[4], line 1\n"
+            "      1 %%meganeura compile --rules-off abc\n"
+            "        ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^\n"
+            "\n"
+            "  expected: a name from docs/rules.md\n"
+            "  got:      'abc'\n"
+            "  try:      program.passes lists what matched",
+        ),
+        (
             "%meganeura explain k77",
             "MagicError: Nothing is called k77\n",
         ),
@@ -307,6 +318,7 @@ def test_a_failed_run_is_kept(model: Notebook) -> None:
     bad = "[(np.full((8, 4), np.nan, np.float32), labels[:8])] * 3"
     shown = model.fails(f"%%meganeura train net --steps 3 -o broken\n{bad}")
     assert shown.startswith("NonFiniteError: ")
+    assert "while:    In[4], line 1: %%meganeura train net --steps 3 -o broken" in shown
     assert model["broken"].ending == "not finite"
 
 

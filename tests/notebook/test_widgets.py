@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 
 import meganeura as mg
 from meganeura.errors import ShapeError
-from meganeura.notebook import charts
+from meganeura.notebook import charts, widgets
 from meganeura.notebook.formatters import program_bundle
 from meganeura.notebook.progress import LiveRun, curve, optimizer_text, run_view
 from meganeura.notebook.widgets import Benches, LiveProgram
@@ -155,7 +156,7 @@ def test_a_run_is_pushed_at_most_four_times_a_second() -> None:
     pushed: list[Any] = []
     benches.of(net).widget.observe(lambda change: pushed.append(change["new"]), names="live")
     for step in range(1, 60):
-        run.step = step
+        run.step = run.steps_done = step
         run.history.add(step, 1 / step)
         live(progress(run))
     few = len([item for item in pushed if item])
@@ -169,6 +170,22 @@ def test_a_run_is_pushed_at_most_four_times_a_second() -> None:
     assert [item["status"] for item in view["runs"]] == ["interrupted"]
     assert view["runs"][0]["points"][-1] == [59, 0.0169492]
     assert set(net.timings) == {kernel.name for kernel in net.kernels}
+
+
+def test_a_run_that_fails_at_once_shows_nothing() -> None:
+    net, shown = program(), Shown()
+    run = Run(net, mg.AdamW(3e-3), "loss", 0, step_program=net, ending="error")
+    live = LiveRun(Benches(), shown, "run 1")
+    live(progress(run, finished=True))
+    live.close(run)
+    assert shown.calls == []
+
+
+def test_without_its_module_the_view_says_what_to_type(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(widgets, "MODULE", tmp_path / "missing.js")
+    assert "python hatch_build.py" in widgets.module_text()
 
 
 def test_a_broken_run_is_drawn_as_broken() -> None:
