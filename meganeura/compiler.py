@@ -19,7 +19,7 @@ from meganeura.runtime.program import Program
 from meganeura.runtime.store import ParameterStore
 from meganeura.schedule.waves import schedule
 from meganeura.target import Target
-from meganeura.tile.table import tile
+from meganeura.tile.table import split_parts, tile
 from meganeura.trace import Event, watch
 
 
@@ -42,7 +42,7 @@ def compile_graph(
     with watch(record):
         graph = simplify(source)
         graph = rewrite(graph, rules_off=options.rules_off, enabled=options.rewrite)
-        graph = lower(graph, target)
+        graph = lower(graph, target, split_parts)
         graph = simplify(graph)
         fused = fuse(graph, target, options.fuse)
         tiles = tile(fused.regions, target, options.tile, fused.names)

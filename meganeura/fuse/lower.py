@@ -11,6 +11,8 @@ split, so that more of the machine works on it.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from meganeura.ir import build
 from meganeura.ir.graph import Graph, Node
@@ -21,11 +23,24 @@ SPLIT_REDUCE = 8192
 """A reduction longer than this, over few results, is made in two launches."""
 
 
+Split = Callable[[int, int, int, int, Target], int]
+"""In how many parts to sum a product of (count, m, n, k): a divisor of k."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What lowering must know of the floors above: the target, and when a product is split."""
+
+    target: Target
+    split: Split
+
+
 @stage("lower")
-def lower(graph: Graph, target: Target) -> Graph:
+def lower(graph: Graph, target: Target, split: Split) -> Graph:
     """Convolutions, scatters, thin and long products -> matmul, reduce, map and view nodes, at the
     same origins.
     """
+    machine = Machine(target, split)
     counts: dict[str, int] = {}
 
     def change(node: Node, inputs: tuple[Node, ...]) -> Node:
@@ -34,7 +49,7 @@ def lower(graph: Graph, target: Target) -> Graph:
             return node.with_inputs(inputs)
         origin = node.origin
         with rebuilding(Build(origin.scope, origin.composite, origin.phase, origin.forward, node)):
-            result = rule(node, inputs, target)
+            result = rule(node, inputs, machine)
         if result is None:
             return node.with_inputs(inputs)
         counts[node.op.name] = counts.get(node.op.name, 0) + 1
@@ -45,7 +60,7 @@ def lower(graph: Graph, target: Target) -> Graph:
     return lowered
 
 
-def _conv2d(node: Node, inputs: tuple[Node, ...], target: Target) -> Node:
+def _conv2d(node: Node, inputs: tuple[Node, ...], machine: Machine) -> Node:
     """Filters [G, O/G, C/G*KH*KW] by windows [G, C/G*KH*KW, N*OH*OW]."""
     x, w = inputs
     groups, (n, o, oh, ow) = node.attr("groups"), node.shape
@@ -53,7 +68,7 @@ def _conv2d(node: Node, inputs: tuple[Node, ...], target: Target) -> Node:
     patches = _windows(node, x, w.shape[2:], groups)
     columns = build.reshape(patches, (groups, math.prod(w.shape[1:]), n * oh * ow))
     filters = build.reshape(w, (groups, o // groups, c * w.shape[2] * w.shape[3]))
-    product = _matmul_or_less(filters, columns, target)
+    product = _matmul_or_less(filters, columns, machine)
     apart = build.reshape(product, (groups, o // groups, n, oh, ow))
     return build.reshape(build.permute(apart, (2, 0, 1, 3, 4)), node.shape)
 
@@ -69,7 +84,7 @@ def _windows(node: Node, x: Node, size: tuple[int, ...], groups: int) -> Node:
     return build.permute(split, (1, 2, 5, 6, 0, 3, 4))
 
 
-def _conv2d_input(node: Node, inputs: tuple[Node, ...], target: Target) -> Node:
+def _conv2d_input(node: Node, inputs: tuple[Node, ...], machine: Machine) -> Node:
     """Filters [G, C/G, O/G*KH*KW] by the gradient seen from the image [G, O/G*KH*KW, N*H*W]."""
     g, w = inputs
     groups, (n, channels, height, width) = node.attr("groups"), node.shape
@@ -84,12 +99,12 @@ def _conv2d_input(node: Node, inputs: tuple[Node, ...], target: Target) -> Node:
     )
     filters = build.permute(build.reshape(w, (groups, o // groups, c, kh, kw)), (0, 2, 1, 3, 4))
     rows = build.reshape(filters, (groups, c, o // groups * kh * kw))
-    product = _matmul_or_less(rows, columns, target)
+    product = _matmul_or_less(rows, columns, machine)
     apart = build.reshape(product, (groups, c, n, height, width))
     return build.reshape(build.permute(apart, (2, 0, 1, 3, 4)), (n, channels, height, width))
 
 
-def _conv2d_weight(node: Node, inputs: tuple[Node, ...], target: Target) -> Node:
+def _conv2d_weight(node: Node, inputs: tuple[Node, ...], machine: Machine) -> Node:
     """Gradient [G, O/G, N*OH*OW] by windows [G, N*OH*OW, C/G*KH*KW]."""
     x, g = inputs
     groups, size = node.attr("groups"), node.attr("size")
@@ -100,15 +115,15 @@ def _conv2d_weight(node: Node, inputs: tuple[Node, ...], target: Target) -> Node
     )
     split = build.permute(build.reshape(g, (n, groups, o // groups, oh, ow)), (1, 2, 0, 3, 4))
     rows = build.reshape(split, (groups, o // groups, n * oh * ow))
-    product = _matmul_or_less(rows, build.transpose(patches), target)
+    product = _matmul_or_less(rows, build.transpose(patches), machine)
     return build.reshape(product, node.shape)
 
 
-def _matmul_or_less(a: Node, b: Node, target: Target) -> Node:
-    return _matmul_rule(build.matmul(a, b), (a, b), target)
+def _matmul_or_less(a: Node, b: Node, machine: Machine) -> Node:
+    return _matmul_rule(build.matmul(a, b), (a, b), machine)
 
 
-def _matmul_rule(node: Node, inputs: tuple[Node, ...], target: Target) -> Node:
+def _matmul_rule(node: Node, inputs: tuple[Node, ...], machine: Machine) -> Node:
     """[..., M, K] by [..., K, N] as one batch axis; thin ones as a reduction, deep ones split along
     K.
     """
@@ -120,7 +135,7 @@ def _matmul_rule(node: Node, inputs: tuple[Node, ...], target: Target) -> Node:
     if k == 1 or min(m, n) == 1:
         return _thin(a, b)
     a3, b3 = build.reshape(a, (count, m, k)), build.reshape(b, (count, k, n))
-    parts = _split_count(count, m, n, k, target)
+    parts = machine.split(count, m, n, k, machine.target)
     if parts == 1:
         return build.reshape(build.apply("matmul", a3, b3), node.shape)
     a4 = build.permute(build.reshape(a3, (count, m, parts, k // parts)), (0, 2, 1, 3))
@@ -143,20 +158,7 @@ def _thin(a: Node, b: Node) -> Node:
     return build.sum_(build.mul(left, right), len(batch) + 1)
 
 
-def _split_count(count: int, m: int, n: int, k: int, target: Target) -> int:
-    """How many parts of K fill the machine: a power of two that divides K and leaves at least 64
-    terms.
-    """
-    tiles = count * math.ceil(m / 64) * math.ceil(n / 64)
-    parts = 1
-    while (
-        tiles * parts * 2 <= target.units * 2 and k % (parts * 2) == 0 and k // (parts * 2) >= 256
-    ):
-        parts *= 2
-    return parts
-
-
-def _scatter_add(node: Node, inputs: tuple[Node, ...], target: Target) -> Node:
+def _scatter_add(node: Node, inputs: tuple[Node, ...], machine: Machine) -> Node:
     """Each place sums the updates that name it: no atomics, so the same bits every time."""
     updates, index = inputs
     axis, size, rank = node.attr("axis"), node.attr("size"), len(index.shape)
@@ -171,7 +173,7 @@ def _scatter_add(node: Node, inputs: tuple[Node, ...], target: Target) -> Node:
     return build.sum_(chosen, len(before) + 1)
 
 
-def _sum(node: Node, inputs: tuple[Node, ...], target: Target) -> Node | None:
+def _sum(node: Node, inputs: tuple[Node, ...], machine: Machine) -> Node | None:
     """A long sum over few results in two steps."""
     (x,) = inputs
     axes = node.attr("axes")
@@ -181,14 +183,15 @@ def _sum(node: Node, inputs: tuple[Node, ...], target: Target) -> Node | None:
     if length == 0:
         return build.broadcast_to(build.constant(0, node.dtype), node.shape)
     side_by_side = 1 if len(x.shape) - 1 in axes else 32
-    parts = _parts(length, math.ceil(rows / side_by_side), target)
+    parts = _parts(length, math.ceil(rows / side_by_side), machine.target)
     if parts == 1:
         return None
     moved = build.reshape(build.permute(x, (*kept, *axes)), (rows, parts, length // parts))
-    return build.reshape(build.sum_(build.sum_(moved, 2), 1), node.shape)
+    partial = build.sum_(build.permute(moved, (1, 0, 2)), 2)
+    return build.reshape(build.sum_(partial, 0), node.shape)
 
 
-def _argmax(node: Node, inputs: tuple[Node, ...], target: Target) -> Node | None:
+def _argmax(node: Node, inputs: tuple[Node, ...], machine: Machine) -> Node | None:
     """Over nothing the index is 0."""
     if inputs[0].size or not node.size:
         return None

@@ -97,7 +97,8 @@ class ParameterStore:
                 got=str(list(array.shape)),
                 origin=node.origin,
             )
-        return np.array(array, node.dtype.numpy, order="C", copy=None)
+        fitting: Array = np.array(array, node.dtype.numpy, order="C", copy=None)
+        return fitting
 
 
 def on_device(array: Array) -> Array:

@@ -27,7 +27,7 @@ MATMUL_TILES: Mapping[MatmulTile, float] = {
 """Tiles with the share of the best one's rate that each reaches when it fills the machine: read off
 products of 512 to 4096 in float32 on an NVIDIA H200 (docs/benchmarks)."""
 
-TEAM_TILES = (MatmulTile(16, 16, 64, 4, 4, 16), MatmulTile(16, 16, 32, 4, 4, 8))
+TEAM_TILES = (MatmulTile(16, 16, 32, 4, 4, 8), MatmulTile(16, 16, 16, 4, 4, 4))
 """For products whose tiles are too few to fill the machine: teams share the terms of a tile."""
 
 
@@ -126,21 +126,49 @@ def _power(limit: int) -> int:
     return 1 << (limit.bit_length() - 1)
 
 
-def matmul_cost(tile: MatmulTile, batch: int, m: int, n: int, units: int) -> float:
-    """How long a product takes with a tile, up to a factor: rounds of tiles over the units, each as
-    long as its area over its rate.
+UNIT_FLOPS = 0.3e12
+LAUNCH = 2.5e-6
+BYTES = 4e12
+"""The machine of `MATMUL_TILES`: a unit's rate, a launch behind a barrier, memory."""
+
+
+def matmul_seconds(tile: MatmulTile, batch: int, m: int, n: int, k: int, units: int) -> float:
+    """How long a product takes with a tile: rounds of tiles over the units, each as long as its
+    arithmetic at the tile's rate.
     """
     tiles = batch * math.ceil(m / tile.bm) * math.ceil(n / tile.bn)
-    return math.ceil(tiles / units) * tile.bm * tile.bn / MATMUL_TILES[tile]
+    work = 2.0 * tile.bm * tile.bn * k
+    return math.ceil(tiles / units) * work / (UNIT_FLOPS * MATMUL_TILES[tile])
+
+
+def split_parts(count: int, m: int, n: int, k: int, target: Target) -> int:
+    """In how many parts the terms of a product are summed, so that more of the machine works: a
+    second launch adds the parts up.
+    """
+    if target.software:
+        return 1
+    legal = [t for t in MATMUL_TILES if broken_rule(t, target) is None]
+
+    def seconds(parts: int) -> float:
+        product = min(
+            matmul_seconds(t, count * parts, m, n, k // parts, target.units) for t in legal
+        )
+        moved = 8.0 * count * parts * m * n
+        return product + (LAUNCH + moved / BYTES if parts > 1 else 0.0)
+
+    choices = [1]
+    while k % (choices[-1] * 2) == 0 and k // (choices[-1] * 2) >= 64:
+        choices.append(choices[-1] * 2)
+    return min(choices, key=seconds)
 
 
 def _matmul(region: Region, target: Target) -> MatmulTile:
     """The tile of least cost; teams for a product that leaves most of the machine idle."""
     batch, m, n = region.space.shape
     legal = [t for t in MATMUL_TILES if broken_rule(t, target) is None]
-    best = min(legal, key=lambda t: matmul_cost(t, batch, m, n, target.units))
-    tiles = batch * math.ceil(m / best.bm) * math.ceil(n / best.bn)
     terms = region.anchors[0].inputs[0].shape[-1]
+    best = min(legal, key=lambda t: matmul_seconds(t, batch, m, n, terms, target.units))
+    tiles = batch * math.ceil(m / best.bm) * math.ceil(n / best.bn)
     teams = [t for t in TEAM_TILES if broken_rule(t, target) is None and terms >= t.bk]
     if teams and not target.software and tiles * 2 <= target.units:
         return teams[0]
@@ -156,12 +184,21 @@ def _reduce(region: Region, target: Target) -> ReduceTile:
     lanes = 4 if along_terms and space.length % 4 == 0 else 1
     terms = math.ceil(space.length / lanes)
     if along_terms:
-        parts = min(threads, _power(max(terms, 1)) if terms > 16 else 1)
-        rows = max(1, min(64 // parts, threads)) if parts < 64 else 1
-        return ReduceTile(rows, parts, lanes, fields)
+        return _along_terms(space.rows, terms, threads, lanes, fields, target)
     rows = min(32, _power(max(space.rows, 1)) * (1 if space.rows & (space.rows - 1) == 0 else 2))
     parts = min(threads // rows, _power(max(terms, 1)))
     return ReduceTile(rows, parts, lanes, fields)
+
+
+def _along_terms(
+    rows: int, terms: int, threads: int, lanes: int, fields: int, target: Target
+) -> ReduceTile:
+    """A few terms an invocation, from 16 invocations a row up; all that there are for few rows."""
+    if terms <= 16:
+        return ReduceTile(min(64, threads), 1, lanes, fields)
+    each = 1 if rows < target.units else 4
+    parts = min(threads, max(16, _power(terms // each)))
+    return ReduceTile(1 if parts >= 32 else min(4, threads // parts), parts, lanes, fields)
 
 
 def _terms_are_neighbours(region: Region) -> bool:
