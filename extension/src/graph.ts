@@ -334,6 +334,9 @@ export class GraphTab {
     // Text must stay readable: a picture that would shrink too far fills the width and is panned.
     this.scale = whole >= 0.8 || all ? whole : Math.max(0.8, Math.min(1, w / this.picture.width));
     this.offset = [Math.max(0, (w - this.picture.width * this.scale) / 2), 0];
+    const id = this.store.selection && this.store.selectedKernel?.id;
+    const [dx, dy] = this.hidden(this.picture.boxes.find((b) => b.id === id));
+    this.offset = [this.offset[0] + dx, this.offset[1] + dy];
     this.transform();
   }
 
@@ -425,14 +428,20 @@ export class GraphTab {
   }
 
   private reveal(box: BoxView | undefined): void {
-    if (!box) return;
+    const [dx, dy] = this.hidden(box);
+    if (!dx && !dy) return;
+    this.offset = [this.offset[0] + dx, this.offset[1] + dy];
+    this.moved();
+  }
+
+  /** How far the picture must move to show a box. */
+  private hidden(box: BoxView | undefined): [number, number] {
+    if (!box) return [0, 0];
     const [x, y] = [box.x * this.scale + this.offset[0], box.y * this.scale + this.offset[1]];
     const { clientWidth: w, clientHeight: height } = this.stage;
     const dx = x < 10 ? 10 - x : Math.min(0, w - 10 - (x + box.w * this.scale));
     const dy = y < 10 ? 10 - y : Math.min(0, height - 10 - (y + box.h * this.scale));
-    if (!dx && !dy) return;
-    this.offset = [this.offset[0] + dx, this.offset[1] + dy];
-    this.moved();
+    return [dx, dy];
   }
 }
 

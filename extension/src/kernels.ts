@@ -76,7 +76,8 @@ export class KernelsTab {
     const { store } = this;
     const node = store.selectedNode?.kernel === kernel.id ? store.selectedNode : store.node(kernel.outputs[0]?.node ?? kernel.nodes[0] ?? -1);
     const chosen = store.selection.startsWith("n") ? store.selection : "";
-    const nodes = kernel.nodes.map((id) => {
+    const shown = kernel.nodes.filter((id) => !store.node(id)?.hidden || chosen === `n${id}`);
+    const nodes = shown.map((id) => {
       const n = store.node(id);
       return (
         n &&
@@ -93,7 +94,7 @@ export class KernelsTab {
       "aside",
       { class: "pane", "aria-label": "What this kernel computes" },
       h("section", {}, h("h3", {}, kernel.label, asideOf(kernel.phase)), facts(kernelFacts(store, kernel))),
-      h("section", {}, h("h4", {}, "Nodes", noteOf(`${kernel.nodes.length} in this launch`)), h("div", { class: "list nodes" }, nodes)),
+      h("section", {}, h("h4", {}, "Nodes", noteOf(`${kernel.nodes.length} in this launch${shown.length < kernel.nodes.length ? `, ${kernel.nodes.length - shown.length} of them views and numbers` : ""}`)), h("div", { class: "list nodes" }, nodes)),
       node?.source ? cellSection(store, node, true) : null,
     );
   }

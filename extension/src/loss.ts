@@ -54,7 +54,7 @@ export class LossTab {
   }
 
   private chart(runs: RunView[], series: Point[][], height: number, log: boolean, label: string): SVGSVGElement {
-    const [width, left, right, bottom] = [800, 56, 690, height - 26];
+    const [width, left, right, bottom] = [800, 56, 672, height - 26];
     const svg = s("svg", { viewBox: `0 0 ${width} ${height}`, class: "chart", role: "img", "aria-label": describe(runs, series, label) });
     const steps = Math.max(...runs.map((r) => Math.max(r.steps, r.step)), 1);
     const values = series.flat().map(([, y]) => y).filter((y) => Number.isFinite(y) && (!log || y > 0));
@@ -76,7 +76,7 @@ export class LossTab {
       const end = line[line.length - 1];
       if (!end) return;
       if (latest) svg.append(s("circle", { cx: x(end[0]), cy: y(end[1]), r: 4, class: "ink-dot" }));
-      svg.append(plate(Math.min(x(end[0]) + 10, width - 108), y(end[1]) + (latest ? 4 : -6), `${run.name} ${run.detail}`.slice(0, 17), latest ? "strong" : ""));
+      svg.append(plate(Math.min(x(end[0]) + 10, width - 114), y(end[1]) + (latest ? 4 : -6), `${run.name} ${run.detail}`.slice(0, 17), latest ? "strong" : ""));
     });
     return svg;
   }

@@ -70,7 +70,7 @@ export class TimingsTab {
         h(
           "section",
           {},
-          h("h3", {}, "Where a step goes", asideOf(`${time(total)} on the wall clock`)),
+          h("h3", {}, "Where a step goes", asideOf(`${time(total)} in all launches`)),
           h("div", { class: "stacked", role: "img", "aria-label": timings.parts.map(([n, us]) => `${n} ${time(us)}`).join(", ") }, timings.parts.map(([, us], i) => h("span", { class: `part p${i}`, style: `flex-grow:${us}` }))),
           h("div", { class: "legend row" }, timings.parts.map(([name, us], i) => h("span", {}, h("span", { class: `part p${i}` }), `${name} ${time(us)}`))),
         ),
@@ -90,7 +90,7 @@ export class TimingsTab {
         })),
       ),
     );
-    if (timings.sum_us !== null && timings.step_us !== null) pane.append(h("section", {}, leadOf(`Sum of the launches ${time(timings.sum_us)}; the step takes ${time(timings.step_us)}.`)));
+    if (timings.sum_us !== null && timings.step_us !== null) pane.append(h("section", {}, leadOf(`One after another ${time(timings.sum_us)}; with the launches of each wave side by side ${time(timings.step_us)}.`)));
     return pane;
   }
 }

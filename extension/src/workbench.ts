@@ -153,7 +153,7 @@ export class Workbench {
           ["program", header.kind],
           ["device", `${header.device} · ${header.backend}`, "more"],
           ["launches", `${count(header.launches)} in ${count(header.waves)} wave${header.waves === 1 ? "" : "s"}`],
-          ...(step ?? header.predicted_us) !== null ? [[step === null ? "step, predicted" : header.device_kind === "hardware" ? "step, GPU" : "step", time(step ?? header.predicted_us)] as [string, Child]] : [],
+          ...(step ?? header.predicted_us) !== null ? [[step === null ? "step, predicted" : "step, launches", time(step ?? header.predicted_us)] as [string, Child]] : [],
           ["compiled", time(header.compile_ms * 1000), "more"],
           ["memory", bytes(header.memory_bytes), "more"],
         ];
