@@ -1,7 +1,9 @@
 """Integer index expressions: what a view reads, in a normal form that simplifies itself.
 
-An index is a sum of atoms with whole coefficients. Atoms are loop variables, and quotients and remainders of indices by constants.
-Every expression knows its least and greatest value, so that tests which cannot fail are never written. Fusion propagates indices
+An index is a sum of atoms with whole coefficients. Atoms are loop variables, and quotients and
+remainders of indices by constants.
+Every expression knows its least and greatest value, so that tests which cannot fail are never
+written. Fusion propagates indices
 through views to see what a tile reads; code generation prints them.
 """
 
@@ -17,7 +19,9 @@ from meganeura.ir.graph import Node, Shape
 
 @dataclass(frozen=True)
 class Atom:
-    """A variable, a quotient `of / by`, or a remainder `of % by`; `low` to `high` are its possible values."""
+    """A variable, a quotient `of / by`, or a remainder `of % by`; `low` to `high` are its possible
+    values.
+    """
 
     kind: Literal["var", "div", "mod"]
     name: str = ""
@@ -170,7 +174,8 @@ def div(e: Index, n: int) -> Index:
 
 
 def _coarsen(e: Index, n: int) -> tuple[Index, Index, int] | None:
-    """`e = step * big + small` with a step that divides n and `0 <= small < step`, if there is one."""
+    """`e = step * big + small` with a step that divides n and `0 <= small < step`, if there is one.
+    """
     for _, coefficient in e.terms:
         step = math.gcd(n, coefficient)
         if step == 1:
@@ -237,7 +242,8 @@ def unflatten(flat: Index, shape: Shape) -> Indices:
 
 @dataclass(frozen=True)
 class Guard:
-    """What must hold for a view to read its operand: `0 <= value < count`, or `value % count == 0`."""
+    """What must hold for a view to read its operand: `0 <= value < count`, or `value % count == 0`.
+    """
 
     kind: Literal["range", "multiple"]
     value: Index
@@ -253,7 +259,9 @@ class Guard:
 
 @dataclass(frozen=True)
 class Read:
-    """What a view reads at an index: the index into its operand, guards, and the value where one fails."""
+    """What a view reads at an index: the index into its operand, guards, and the value where one
+    fails.
+    """
 
     indices: Indices
     guards: tuple[Guard, ...] = ()
@@ -345,7 +353,9 @@ def write(view: Node, at: Indices) -> Indices | None:
 
 
 def text(e: Index) -> str:
-    """The expression in WGSL, in u32; subtrahends come last so that no difference is negative on the way."""
+    """The expression in WGSL, in u32; subtrahends come last so that no difference is negative on
+    the way.
+    """
     plus = [_term(a, c) for a, c in e.terms if c > 0]
     minus = [_term(a, -c) for a, c in e.terms if c < 0]
     if e.const > 0 or not plus:
@@ -367,7 +377,7 @@ def _term(atom: Atom, coefficient: int) -> str:
         )
         base = f"{inner} {'/' if atom.kind == 'div' else '%'} {atom.by}u"
     if coefficient == 1:
-        return base if atom.kind == "var" else f"({base})" if atom.kind == "mod" else f"({base})"
+        return base if atom.kind == "var" else f"({base})"
     return f"{base} * {coefficient}u" if atom.kind == "var" else f"({base}) * {coefficient}u"
 
 

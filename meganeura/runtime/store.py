@@ -105,9 +105,10 @@ def on_device(array: Array) -> Array:
     """The bytes of an array as they lie in a buffer: bools as u32, whole words."""
     if array.dtype == np.bool_:
         return np.array(array, np.uint32, order="C")
-    flat = np.array(array, order="C", copy=None)
+    flat: Array = np.array(array, order="C", copy=None)
     if flat.nbytes % 4:
-        return np.concatenate([flat.reshape(-1), np.zeros(1, flat.dtype)])
+        padding: Array = np.zeros(1, flat.dtype)
+        flat = np.concatenate([flat.reshape(-1), padding])
     return flat
 
 

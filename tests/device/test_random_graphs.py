@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,7 +14,7 @@ from meganeura.ir.graph import Graph, Node
 from tests.device.support import check, device
 
 SIZES = st.sampled_from([1, 2, 3, 4, 5, 8, 17])
-UNARY = [
+UNARY: list[Callable[[Node], Node]] = [
     build.neg,
     build.abs_,
     build.tanh,
