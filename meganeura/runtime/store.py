@@ -115,5 +115,5 @@ def on_device(array: Array) -> Array:
 def from_device(raw: bytes, node: Node) -> Array:
     """An array of a node's shape and type from the bytes of its buffer."""
     if node.dtype.name == "bool":
-        return np.frombuffer(raw, np.uint32).reshape(node.shape) != 0
+        return np.asarray(np.frombuffer(raw, np.uint32).reshape(node.shape) != 0)
     return np.frombuffer(raw, node.dtype.numpy).reshape(node.shape).copy()
