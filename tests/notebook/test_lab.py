@@ -240,7 +240,19 @@ def test_the_drawing_stands_without_its_kernel(session: Lab) -> None:
     picture(session, "lab-saved")
 
 
+def test_the_page_had_no_error(session: Lab) -> None:
+    assert not [line for line in session.console if line.startswith("pageerror")]
+
+
+def test_notebook_7_draws_it_too(session: Lab) -> None:
+    session.shutdown()
+    session.page.goto(f"{session.server.url}notebooks/session.ipynb?token={session.server.token}")
+    shown = session.page.locator(".jp-OutputArea .mg").first
+    expect(shown).to_contain_text("A saved drawing.", timeout=60_000)
+    expect(shown.locator("[data-kernel='k0']")).to_be_visible()
+    picture(session, "notebook-7")
+
+
 def test_nothing_left_the_machine(session: Lab) -> None:
     assert len(session.requests) > 20
     assert session.outside() == []
-    assert not [line for line in session.console if line.startswith("pageerror")]
