@@ -247,6 +247,7 @@ def matmul_hooks(region: Region, tile: MatmulTile, buffers: Buffers) -> Hooks:
         "ROW_B": bn4 + 1,
         "SLICE_A": tile.bk * (bm4 + 1),
         "SLICE_B": tile.bk * (bn4 + 1),
+        "UNROLL": tile.unroll,
         "A_ALONG_K": _along_k(region, a, (0, 1, 2)),
         "B_ALONG_K": _along_k(region, b, (0, 2, 1)),
     }
@@ -255,6 +256,7 @@ def matmul_hooks(region: Region, tile: MatmulTile, buffers: Buffers) -> Hooks:
         "TN4": tile.tn // 4,
         "LOADS_A": bm4 * tile.bk // tile.threads,
         "LOADS_B": bn4 * tile.bk // tile.threads,
+        "UNROLL": tile.unroll,
     }
     grid = (math.ceil(n / tile.bn), math.ceil(m / tile.bm), batch)
     if tile.parts == 1:

@@ -17,8 +17,8 @@ from meganeura.trace import note, stage
 
 MATMUL_TILES: Mapping[MatmulTile, float] = {
     MatmulTile(256, 128, 16, 16, 8): 1.0,
-    MatmulTile(128, 128, 16, 8, 8): 0.97,
-    MatmulTile(128, 64, 16, 8, 4): 0.88,
+    MatmulTile(128, 128, 16, 8, 8): 1.0,
+    MatmulTile(128, 64, 16, 8, 4): 0.84,
     MatmulTile(64, 64, 16, 8, 4): 0.8,
     MatmulTile(32, 64, 16, 4, 4): 0.72,
     MatmulTile(32, 32, 16, 4, 4): 0.5,

@@ -56,19 +56,22 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     // @unroll i < LOADS_B
     next_b$i = load_b(batch, k1 + spot_b(lane + $iu * THREADS).y, n0 + spot_b(lane + $iu * THREADS).x);
     // @end
-    for (var k = 0u; k < BK; k++) {
+    // UNROLL terms are written out, so that the loads of one hide behind the arithmetic of another.
+    for (var k = 0u; k < BK; k += UNROLL) {
+      // @unroll u < UNROLL
       // @unroll i < TM4
-      let a$i = slice_a[k * ROW_A + down * TM4 + $iu];
+      let a$u_$i = slice_a[(k + $uu) * ROW_A + down * TM4 + $iu];
       // @end
       // @unroll j < TN4
-      let b$j = slice_b[k * ROW_B + across + $ju * ACROSS];
+      let b$u_$j = slice_b[(k + $uu) * ROW_B + across + $ju * ACROSS];
       // @end
       // @unroll i < TM4
       // @unroll j < TN4
-      sum_x_$i_$j += a$i.x * b$j;
-      sum_y_$i_$j += a$i.y * b$j;
-      sum_z_$i_$j += a$i.z * b$j;
-      sum_w_$i_$j += a$i.w * b$j;
+      sum_x_$i_$j += a$u_$i.x * b$u_$j;
+      sum_y_$i_$j += a$u_$i.y * b$u_$j;
+      sum_z_$i_$j += a$u_$i.z * b$u_$j;
+      sum_w_$i_$j += a$u_$i.w * b$u_$j;
+      // @end
       // @end
       // @end
     }
