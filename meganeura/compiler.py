@@ -17,6 +17,7 @@ from meganeura.rewrite import rewrite, simplify
 from meganeura.runtime.device import Device, get_device
 from meganeura.runtime.program import Program
 from meganeura.runtime.store import ParameterStore
+from meganeura.schedule.merge import merge
 from meganeura.schedule.waves import schedule
 from meganeura.target import Target
 from meganeura.tile.table import split_parts, tile
@@ -46,7 +47,8 @@ def compile_graph(
         graph = simplify(graph)
         fused = fuse(graph, target, options.fuse)
         tiles = tile(fused.regions, target, options.tile, fused.names)
-        kernels = emit(fused.regions, tiles, target)
+        arms = merge(fused.regions, tiles, fused.updates, target, options.fuse)
+        kernels = emit(fused.regions, tiles, arms, target)
         launches = schedule(kernels, fused.updates)
         outputs = frozenset(node for _, node in fused.holders)
         targets = {value: leaf for leaf, value in fused.updates}

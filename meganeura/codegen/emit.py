@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from meganeura.codegen import prelude
 from meganeura.codegen.expr import Buffers, Line
-from meganeura.codegen.hooks import Hooks, map_hooks, matmul_hooks, reduce_hooks
+from meganeura.codegen.hooks import Hooks, arm_hooks, map_hooks, matmul_hooks, reduce_hooks
 from meganeura.codegen.kernel import Binding, Kernel
 from meganeura.codegen.link import constants, skeleton, unroll
 from meganeura.codegen.names import Names
@@ -20,11 +20,15 @@ from meganeura.trace import note, stage
 
 @stage("emit")
 def emit(
-    regions: tuple[Region, ...], tiles: tuple[Tile, ...], target: Target
+    regions: tuple[Region, ...],
+    tiles: tuple[Tile, ...],
+    launches: tuple[tuple[int, ...], ...],
+    target: Target,
 ) -> tuple[Kernel, ...]:
-    """Regions with tiles -> kernels with WGSL, in the same order."""
+    """Regions with tiles -> kernels with WGSL, one for each launch's regions."""
     kernels = tuple(
-        kernel(f"k{i}", r, t) for i, (r, t) in enumerate(zip(regions, tiles, strict=True))
+        kernel(f"k{i}", tuple(regions[j] for j in arms), tuple(tiles[j] for j in arms))
+        for i, arms in enumerate(launches)
     )
     for made in kernels:
         _check(made, target)
@@ -32,20 +36,20 @@ def emit(
     return kernels
 
 
-def kernel(name: str, region: Region, tile: Tile) -> Kernel:
-    """The kernel of one region: generated twice, first to learn how buffers are used, then as
-    declared.
+def kernel(name: str, arms: tuple[Region, ...], tiles: tuple[Tile, ...]) -> Kernel:
+    """The kernel of one region, or of several maps: generated twice, first to learn how buffers are
+    used, then as declared.
     """
-    first = _buffers(region, None)
-    _hooks(region, tile, first)
-    buffers = _buffers(region, first.settle())
-    hooks = _hooks(region, tile, buffers)
+    first = _buffers(arms, None)
+    _hooks(arms, tiles, first)
+    buffers = _buffers(arms, first.settle())
+    hooks = _hooks(arms, tiles, buffers)
     bindings = _bindings(buffers)
     lines = _module(buffers, bindings, hooks)
     return Kernel(
         name=name,
-        arms=(region,),
-        tile=tile,
+        arms=arms,
+        tile=tiles[0],
         wgsl="\n".join(line.text for line in lines) + "\n",
         line_nodes=_line_nodes(lines),
         bindings=bindings,
@@ -53,11 +57,16 @@ def kernel(name: str, region: Region, tile: Tile) -> Kernel:
     )
 
 
-def _buffers(region: Region, vectors: frozenset[Node] | None) -> Buffers:
-    return Buffers(Names(), {value: leaf for leaf, value in region.updates}, vectors)
+def _buffers(arms: tuple[Region, ...], vectors: frozenset[Node] | None) -> Buffers:
+    targets = {value: leaf for region in arms for leaf, value in region.updates}
+    return Buffers(Names(), targets, vectors)
 
 
-def _hooks(region: Region, tile: Tile, buffers: Buffers) -> Hooks:
+def _hooks(arms: tuple[Region, ...], tiles: tuple[Tile, ...], buffers: Buffers) -> Hooks:
+    if len(arms) > 1:
+        maps = [t for t in tiles if isinstance(t, MapTile)]
+        return arm_hooks(list(zip(arms, maps, strict=True)), buffers)
+    region, tile = arms[0], tiles[0]
     if isinstance(tile, MatmulTile):
         return matmul_hooks(region, tile, buffers)
     if isinstance(tile, ReduceTile):

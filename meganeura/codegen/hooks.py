@@ -60,6 +60,28 @@ def map_hooks(region: Region, tile: MapTile, buffers: Buffers, suffix: str = "")
     )
 
 
+def arm_hooks(arms: list[tuple[Region, MapTile]], buffers: Buffers) -> Hooks:
+    """`element0(v)`, `element1(v)` ... and `arm(block, lane)`, which finds a workgroup's arm."""
+    functions: list[Line] = []
+    chooser = [Line("fn arm(block: u32, lane: u32) {")]
+    start = 0
+    for i, (region, tile) in enumerate(arms):
+        functions += map_hooks(region, tile, buffers, str(i)).functions
+        end, count = start + tile.groups(region.space.rows), region.space.rows // tile.lanes
+        inside = f"(block - {start}u) * WORKGROUP + lane" if start else "block * WORKGROUP + lane"
+        chooser += [
+            Line(f"  if (block < {end}u) {{"),
+            Line(f"    let v = {inside};"),
+            Line(f"    if (v < {count}u) {{ element{i}(v); }}"),
+            Line("    return;"),
+            Line("  }"),
+        ]
+        start = end
+    functions += [*chooser, Line("}")]
+    sizes: dict[str, int | bool] = {"WORKGROUP": arms[0][1].workgroup, "FOLD": FOLD}
+    return Hooks("arms", sizes, functions, {}, folded(start))
+
+
 def _store_roots(region: Region, emit: Emitter, bases: list, roots: tuple[Node, ...]) -> None:  # type: ignore[type-arg]
     """All values first, then all stores: an update may read what another root overwrites."""
     places = [region.places(b) for b in bases]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
@@ -50,7 +49,7 @@ def schedule(kernels: tuple[K, ...], updates: tuple[tuple[Node, Node], ...]) -> 
     that read its old value.
     """
     before = _dependencies(kernels, updates)
-    wave = _waves(kernels, before)
+    wave = _waves(before)
     order = sorted(range(len(kernels)), key=lambda i: (wave[i], i))
     place = {kernel: position for position, kernel in enumerate(order)}
     launches = tuple(
@@ -75,9 +74,14 @@ def _dependencies(kernels: tuple[K, ...], updates: tuple[tuple[Node, Node], ...]
     return before
 
 
-def _waves(kernels: tuple[K, ...], before: list[set[int]]) -> Mapping[int, int]:
+def waves_of(kernels: tuple[K, ...], updates: tuple[tuple[Node, Node], ...]) -> dict[int, int]:
+    """The wave of each kernel, by its place in the tuple."""
+    return _waves(_dependencies(kernels, updates))
+
+
+def _waves(before: list[set[int]]) -> dict[int, int]:
     wave: dict[int, int] = {}
-    waiting = set(range(len(kernels)))
+    waiting = set(range(len(before)))
     while waiting:
         ready = sorted(i for i in waiting if before[i] <= wave.keys())
         assert ready, "kernels wait for each other in a circle"

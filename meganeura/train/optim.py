@@ -249,6 +249,14 @@ class AdamW:
         return _table(count, size, root, 1.0 - rate * self.weight_decay)
 
 
+def _balanced(terms: list[Node]) -> Node:
+    """The sum as a tree, so that no launch waits for more than a few others in a row."""
+    while len(terms) > 1:
+        pairs = [build.add(a, b) for a, b in zip(terms[::2], terms[1::2], strict=False)]
+        terms = pairs + terms[len(terms) & ~1 :]
+    return terms[0]
+
+
 def clip_by_norm(grads: Sequence[Node], limit: float) -> list[Node]:
     """All gradients times one scalar, so that their common length is at most `limit`.
 
@@ -260,11 +268,7 @@ def clip_by_norm(grads: Sequence[Node], limit: float) -> list[Node]:
     if not grads:
         return []
     with trace.phase("update"), trace.composite("clip by norm"):
-        total: Node | None = None
-        for grad in grads:
-            part = build.cast(grad, f32)
-            square = build.sum_(build.mul(part, part))
-            total = square if total is None else build.add(total, square)
-        assert total is not None
+        parts = [build.cast(grad, f32) for grad in grads]
+        total = _balanced([build.sum_(build.mul(part, part)) for part in parts])
         factor = build.minimum(build.div(limit, build.add(build.sqrt(total), 1e-6)), 1.0)
         return [build.mul(grad, build.cast(factor, grad.dtype)) for grad in grads]

@@ -141,6 +141,24 @@ def test_gradients_beside_gradients_of_gradients() -> None:
     check(bind(graph, training=False), device())
 
 
+def test_small_maps_of_one_wave_share_a_launch() -> None:
+    a, b, c = build.input_("a", (5,)), build.input_("b", (300, 4)), build.input_("c", ())
+    outputs = (("a", build.exp(a)), ("b", build.mul(b, 2.0)), ("c", build.add(c, 1.0)))
+    made = check(Graph(outputs), device())
+    assert [len(k.arms) for k in made.kernels] == [3]
+    assert len(check(Graph(outputs), device(), fuse=False).kernels) == 3
+
+
+def test_clipping_stays_within_fourteen_launches() -> None:
+    from meganeura.compiler import compile_graph
+    from meganeura.target import Target
+    from meganeura.train.step import step_graph
+
+    target = Target(name="a card", backend="Vulkan", kind="hardware", storage_buffers=32, units=64)
+    graph = step_graph(model("numpy").graph, "loss", AdamW(), clip_norm=1.0)
+    assert len(compile_graph(graph, Options(), target).kernels) <= 14
+
+
 def test_a_toggle_keeps_parameters_and_pipelines() -> None:
     made = model("llvmpipe")
     made.set_parameters({"out.b": [1.0, 2.0, 3.0]})
