@@ -6,6 +6,7 @@ import time
 from dataclasses import replace
 
 from meganeura.codegen.emit import emit
+from meganeura.errors import OptionError
 from meganeura.fuse.fuse import fuse
 from meganeura.fuse.lower import lower
 from meganeura.ir.graph import Graph
@@ -70,6 +71,17 @@ def compile_graph(
     )
 
 
+def _check_tiles(graph: Graph, options: Options) -> None:
+    """Tiles are forced by names that the user's graph has; a training step may lack some of them."""
+    known = {n.name for n in graph.nodes if n.op.kind != "leaf"} | {n for n, _ in graph.outputs}
+    for name in options.tile:
+        if name not in known:
+            names = ", ".join(sorted(str(n) for n in known if n is not None))
+            raise OptionError(
+                f"no tensor {name!r} to tile", expected=f"one of: {names}", got=repr(name)
+            )
+
+
 def compile_program(
     graph: Graph,
     *,
@@ -86,6 +98,8 @@ def compile_program(
     store = store or ParameterStore(opened)
     bound = bind(graph, training=False) if kind == "inference" else graph
     check_names(bound)
+    if kind == "inference":
+        _check_tiles(bound, options or Options())
 
     def recompile(source: Graph, changed: Options) -> Plan:
         source = bind(source, training=False) if kind == "inference" else source

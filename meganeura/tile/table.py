@@ -41,13 +41,7 @@ def tile(
     """Regions -> a tile for each; `forced` gives that of the region that computes a named tensor,
     `names` the tensors.
     """
-    for name in forced:
-        if name not in names:
-            known = ", ".join(sorted(names))
-            raise OptionError(
-                f"no tensor {name!r} to tile", expected=f"one of: {known}", got=repr(name)
-            )
-    wanted = {names[name]: (name, sizes) for name, sizes in forced.items()}
+    wanted = {names[name]: (name, sizes) for name, sizes in forced.items() if name in names}
     tiles = tuple(_forced(r, target, wanted) or choose(r, target) for r in regions)
     note("tiles", [t.describe() for t in tiles])
     return tiles

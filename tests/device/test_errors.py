@@ -102,6 +102,16 @@ def test_an_illegal_tile_says_which_rule_it_breaks() -> None:
     ]
 
 
+def test_a_tile_for_a_tensor_that_is_not_there() -> None:
+    with pytest.raises(OptionError) as error:
+        mg.compile({"y": mg.input("a", (4,)) * 2.0}, device="numpy", tile={"z": (64, 1)})
+    assert message(error) == [
+        "no tensor 'z' to tile",
+        "  expected: one of: y",
+        "  got:      'z'",
+    ]
+
+
 def test_an_unknown_option() -> None:
     with pytest.raises(OptionError) as error:
         mg.compile(mg.input("x", (2,)), fuze=False)
