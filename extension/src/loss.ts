@@ -56,7 +56,8 @@ export class LossTab {
   private chart(runs: RunView[], series: Point[][], height: number, log: boolean, label: string): SVGSVGElement {
     const [width, left, right, bottom] = [800, 56, 672, height - 26];
     const svg = s("svg", { viewBox: `0 0 ${width} ${height}`, class: "chart", role: "img", "aria-label": describe(runs, series, label) });
-    const steps = Math.max(...runs.map((r) => Math.max(r.steps, r.step)), 1);
+    // The axis ends where a run ended, and half as far again as one that goes on.
+    const steps = Math.max(...runs.map((r) => (r.status === "running" ? Math.min(r.steps, r.step * 1.5 + 50) : r.step)), 1);
     const values = series.flat().map(([, y]) => y).filter((y) => Number.isFinite(y) && (!log || y > 0));
     const x = (step: number): number => left + (step / steps) * (right - left);
     if (!values.length) {

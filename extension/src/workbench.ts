@@ -189,7 +189,7 @@ export class Workbench {
     this.body.classList.toggle("stale", status.state === "compiling");
     const banners: HTMLElement[] = [];
     if (view.header.note) banners.push(h("div", { class: "banner warn" }, h("b", {}, view.header.note)));
-    if (this.store.isStatic) banners.push(h("div", { class: "banner calm" }, h("span", {}, h("b", {}, "A saved drawing. "), "Select, zoom and tabs work; toggles, values and timings need the kernel: run the cell again.")));
+    if (this.store.isStatic) banners.push(h("div", { class: "banner calm" }, h("span", {}, h("b", {}, "A saved drawing. "), "Tabs and zoom work; for switches run the cell again.")));
     if (status.state === "compiling") banners.push(compiling(status));
     if (status.state === "error") banners.push(...broken(status));
     this.banner.replaceChildren(...banners);
