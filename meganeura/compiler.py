@@ -72,7 +72,7 @@ def compile_graph(
 
 
 def _check_tiles(graph: Graph, options: Options) -> None:
-    """Tiles are forced by names that the user's graph has; a training step may lack some of them."""
+    """Tiles are forced by names of the user's graph; a training step may lack some of them."""
     known = {n.name for n in graph.nodes if n.op.kind != "leaf"} | {n for n, _ in graph.outputs}
     for name in options.tile:
         if name not in known:
@@ -98,11 +98,11 @@ def compile_program(
     store = store or ParameterStore(opened)
     bound = bind(graph, training=False) if kind == "inference" else graph
     check_names(bound)
-    if kind == "inference":
-        _check_tiles(bound, options or Options())
 
     def recompile(source: Graph, changed: Options) -> Plan:
-        source = bind(source, training=False) if kind == "inference" else source
+        if kind == "inference":
+            source = bind(source, training=False)
+            _check_tiles(source, changed)
         return compile_graph(source, changed, opened.target, name, kind)
 
     plan = replace(recompile(bound, options or Options()), source=graph)

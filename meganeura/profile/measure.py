@@ -54,7 +54,10 @@ def profile(
             got=", ".join(sorted(chosen.target.features)) or "no features",
             hint='profile on another device, as in mg.compile(..., device="numpy")',
         )
-    target = replace(chosen.target, peaks=chosen.target.peaks or measure_peaks(chosen.device))
+    target = chosen.device.target
+    if target.peaks is None:
+        target = replace(target, peaks=measure_peaks(chosen.device))
+        chosen.device.target = target
     clock = _in_a_row(np.asarray(times.spans, np.int64), times.step)
     kernels = tuple(
         _kernel(

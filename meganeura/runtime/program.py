@@ -80,8 +80,8 @@ class Program:
 
     @property
     def target(self) -> Target:
-        """The limits for which it was compiled."""
-        return self.plan.target
+        """The device's limits, and its peaks once they are measured."""
+        return self.device.target
 
     @property
     def passes(self) -> tuple[PassRecord, ...]:
@@ -123,7 +123,7 @@ class Program:
             return GpuStepper(self.plan, self.device, self.store, self._pipelines, slots)
         return NumpyStepper(self.plan, self.store, slots)
 
-    def __call__(self, *args: Any, **feeds: Any) -> Any:
+    def __call__(self, /, *args: Any, **feeds: Any) -> Any:
         """Runs once. Feeds come by name, or in the order of the inputs; one output is given as an
         array, several as a dict.
         """
@@ -135,7 +135,7 @@ class Program:
         results = self._stepper.read_all()
         return next(iter(results.values())) if len(results) == 1 else results
 
-    def read(self, name: str, *args: Any, **feeds: Any) -> Array:
+    def read(self, name: str, /, *args: Any, **feeds: Any) -> Array:
         """The value of any named tensor, also one that fusion removed: it is computed on demand
         from the same feeds.
         """
