@@ -140,6 +140,7 @@ def test_the_profile_is_a_roofline_and_a_table(session: Lab) -> None:
     output = session.output(PROFILE)
     expect(output.locator(".js-plotly-plot").first).to_be_visible()
     expect(output.locator("table caption")).to_contain_text("mlp, training step")
+    session.cell(PROFILE).evaluate("cell => cell.scrollIntoView()")
     picture(session, "lab-profile")
 
 
