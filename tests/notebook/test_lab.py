@@ -78,7 +78,8 @@ def use_built_extension(root: Path, data: Path) -> None:
     if (built / "package.json").is_file():
         target = data / "labextensions/meganeura"
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.symlink_to(built)
+        if not target.exists():
+            target.symlink_to(built)
 
 
 def picture(session: Lab, name: str) -> None:
