@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from html import escape
 from typing import Any
 
@@ -47,7 +48,7 @@ def program_view(program: Any, runs: Sequence[Json] = ()) -> Json:
     """A `Program` -> its view, with what was measured of it so far."""
     device = getattr(program.device, "name", program.target.name)
     return plan_view(
-        program.plan,
+        replace(program.plan, target=program.target),
         timings=program.timings,
         compile_seconds=program.compile_seconds,
         runs=runs,
