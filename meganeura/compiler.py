@@ -36,9 +36,7 @@ def compile_graph(
     records: list[PassRecord] = []
 
     def record(event: Event) -> None:
-        records.append(
-            PassRecord(event.stage, event.before, event.after, event.seconds, event.notes)
-        )
+        records.append(PassRecord.of(event))
 
     start = time.perf_counter()
     with watch(record):
@@ -90,20 +88,22 @@ def compile_program(
     options: Options | None = None,
     device: str | Device | None = None,
     store: ParameterStore | None = None,
+    earlier: tuple[PassRecord, ...] = (),
 ) -> Program:
-    """A graph -> a program on a device, which can be called. Without a store it gets parameters of
-    its own.
+    """A graph -> a program on a device, which can be called.
+
+    Without a store it gets parameters of its own. `earlier` are passes that made the graph, which
+    the program shows before its own.
     """
     opened = get_device(device) if store is None else store.device
     store = store or ParameterStore(opened)
-    bound = bind(graph, training=False) if kind == "inference" else graph
-    check_names(bound)
 
-    def recompile(source: Graph, changed: Options) -> Plan:
+    def planned(source: Graph, changed: Options) -> Plan:
+        bound = bind(source, training=False) if kind == "inference" else source
+        check_names(bound)
         if kind == "inference":
-            source = bind(source, training=False)
-            _check_tiles(source, changed)
-        return compile_graph(source, changed, opened.target, name, kind)
+            _check_tiles(bound, changed)
+        plan = compile_graph(bound, changed, opened.target, name, kind)
+        return replace(plan, source=source, passes=(*earlier, *plan.passes))
 
-    plan = replace(recompile(bound, options or Options()), source=graph)
-    return Program(plan, opened, store, lambda g, o: replace(recompile(g, o), source=g))
+    return Program(planned(graph, options or Options()), opened, store, planned)

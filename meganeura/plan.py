@@ -12,6 +12,7 @@ from meganeura.ir.graph import Graph, Node
 from meganeura.memory.plan import MemoryPlan
 from meganeura.schedule.waves import Schedule
 from meganeura.target import Target
+from meganeura.trace import Event
 
 ProgramKind = Literal["inference", "training step"]
 
@@ -43,6 +44,11 @@ class PassRecord:
     after: Any
     seconds: float
     notes: Mapping[str, Any]
+
+    @staticmethod
+    def of(event: Event) -> PassRecord:
+        """What a watcher saw of a pass."""
+        return PassRecord(event.stage, event.before, event.after, event.seconds, event.notes)
 
 
 @dataclass(frozen=True)

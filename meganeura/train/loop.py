@@ -8,6 +8,8 @@ from typing import Any
 
 from meganeura.compiler import compile_program
 from meganeura.errors import OptionError
+from meganeura.plan import PassRecord
+from meganeura.trace import watch
 from meganeura.train import checkpoint as checkpoints
 from meganeura.train.checkpoint import Checkpoint
 from meganeura.train.feeds import Feeds
@@ -100,7 +102,9 @@ def _compiled(program: Any, loss: str | None, optimizer: Optimizer, clip: float 
     key = ("training step", loss, optimizer.structure, clip)
     found = program.cache.get(key)
     if found is None:
-        graph = step_graph(program.graph, loss, optimizer, clip)
+        seen: list[PassRecord] = []
+        with watch(lambda event: seen.append(PassRecord.of(event))):
+            graph = step_graph(program.graph, loss, optimizer, clip)
         found = compile_program(
             graph,
             name=program.name,
@@ -108,6 +112,7 @@ def _compiled(program: Any, loss: str | None, optimizer: Optimizer, clip: float 
             options=program.options,
             device=program.device,
             store=program.store,
+            earlier=tuple(record for record in seen if record.name == "training step"),
         )
         program.cache[key] = found
     return found
