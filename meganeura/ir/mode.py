@@ -12,8 +12,8 @@ from collections.abc import Callable
 import numpy as np
 
 from meganeura.errors import NameClashError
-from meganeura.ir.build import AUTOMATIC, constant, training
-from meganeura.ir.dtypes import bool_
+from meganeura.ir.build import AUTOMATIC, constant, seed, training
+from meganeura.ir.dtypes import bool_, u32
 from meganeura.ir.graph import Graph, Node, topological
 from meganeura.trace import stage
 
@@ -38,14 +38,15 @@ def bind(graph: Graph, training: bool) -> Graph:
 
 @stage("bind")
 def _bind(graph: Graph, is_training: bool) -> Graph:
-    flag = training()
-    chosen = constant(np.bool_(is_training), bool_)
+    chosen = {training(): constant(np.bool_(is_training), bool_)}
+    if not is_training:  # a gradient may still mention a mask, times zero
+        chosen[seed()] = constant(0, u32)
     streams = _streams(graph)
     updates: dict[Node, Node] = {}
 
     def change(node: Node, inputs: tuple[Node, ...]) -> Node:
-        if node is flag:
-            return chosen
+        if node in chosen:
+            return chosen[node]
         if node.op.name in _CHANGES:
             return _CHANGES[node.op.name](node, inputs, is_training, updates)
         if node.op.name == "random" and node in streams:

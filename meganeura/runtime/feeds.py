@@ -60,7 +60,7 @@ def _missing(node: Node) -> Array:
 
 def fit(node: Node, value: Any) -> Array:
     """A value as a contiguous array of the input's type; FeedError when shape or kind differ."""
-    array = np.asarray(value)
+    array = as_array(node, value)
     if tuple(array.shape) != node.shape:
         raise FeedError(
             f"the feed {node.name!r} has another shape",
@@ -77,4 +77,34 @@ def fit(node: Node, value: Any) -> Array:
             hint=f"convert it, as in array.astype(np.{np.dtype(node.dtype.numpy).name})",
             origin=node.origin,
         )
+    check_range(node, array)
     return np.array(array, node.dtype.numpy, order="C", copy=None)
+
+
+def as_array(node: Node, value: Any) -> Array:
+    """The value as an array; rows of different lengths are none."""
+    try:
+        return np.asarray(value)
+    except ValueError as error:
+        raise FeedError(
+            f"the feed {node.name!r} is no array",
+            expected=f"{list(node.shape)} {node.dtype}",
+            got=f"a {type(value).__name__} whose rows have different lengths",
+            origin=node.origin,
+        ) from error
+
+
+def check_range(node: Node, array: Array) -> None:
+    """Integers of another width must be numbers of the input's type, not wrap around."""
+    wanted = np.dtype(node.dtype.numpy)
+    if wanted.kind not in "iu" or np.can_cast(array.dtype, wanted) or not array.size:
+        return
+    limits = np.iinfo(wanted)
+    for extreme in (int(array.min()), int(array.max())):
+        if not limits.min <= extreme <= limits.max:
+            raise FeedError(
+                f"the feed {node.name!r} holds a number that does not fit into {node.dtype}",
+                expected=f"{limits.min:,} to {limits.max:,}",
+                got=f"{extreme:,}",
+                origin=node.origin,
+            )

@@ -9,7 +9,7 @@ import numpy as np
 
 from meganeura.errors import DataError, FeedError
 from meganeura.ir.graph import Array, Graph, Node
-from meganeura.runtime.feeds import fit
+from meganeura.runtime.feeds import as_array, check_range, fit
 from meganeura.train.data import Batches, Stream, arrays_of
 
 SYSTEM = "meganeura."
@@ -58,7 +58,7 @@ class Feeder:
                     got=f"a batch of {', '.join(named) or 'nothing'}",
                     origin=node.origin,
                 )
-            feeds[name] = _fitting(node, np.asarray(named[name]), stacked)
+            feeds[name] = _fitting(node, as_array(node, named[name]), stacked)
         return feeds
 
     def _named(self, batch: Any) -> Mapping[str, Any]:
@@ -98,7 +98,8 @@ def _fitting(node: Node, array: Array, stacked: bool) -> Array:
             origin=node.origin,
         )
     fit(node, sample)
-    return np.ascontiguousarray(array, node.dtype.numpy)
+    check_range(node, array)
+    return np.array(array, node.dtype.numpy, order="C", copy=None)
 
 
 def _shape_hint(node: Node, shape: tuple[int, ...]) -> str | None:

@@ -75,6 +75,37 @@ def test_feeds_that_do_not_fit(on: str) -> None:
     np.testing.assert_array_equal(program(x, i), [6.0, 6.0])
 
 
+def test_a_number_that_the_type_of_a_feed_cannot_hold() -> None:
+    program = mg.compile(mg.input("i", (2,), mg.i32) + 1, device="numpy")
+    with pytest.raises(FeedError) as error:
+        program(np.array([1, 2**40]))
+    assert message(error) == [
+        "the feed 'i' holds a number that does not fit into i32",
+        "  expected: -2,147,483,648 to 2,147,483,647",
+        "  got:      1,099,511,627,776",
+    ]
+    np.testing.assert_array_equal(program([1, -(2**31)]), [2, -(2**31) + 1])
+
+
+def test_rows_of_different_lengths_are_no_feed() -> None:
+    program = mg.compile(mg.input("x", (2, 2)) + 1, device="numpy")
+    with pytest.raises(FeedError) as error:
+        program(x=[[1, 2], [3]])
+    assert message(error) == [
+        "the feed 'x' is no array",
+        "  expected: [2, 2] f32",
+        "  got:      a list whose rows have different lengths",
+    ]
+
+
+def test_an_input_may_be_called_as_an_argument_of_ours() -> None:
+    x, y = mg.input("self", (2,)), mg.input("name", (2,))
+    program = mg.compile((x * y).named("product") + 1, device="numpy")
+    feeds = {"self": [1.0, 2.0], "name": [3.0, 4.0]}
+    np.testing.assert_array_equal(program(**feeds), [4.0, 9.0])
+    np.testing.assert_array_equal(program.read("product", **feeds), [3.0, 8.0])
+
+
 def test_a_tensor_over_the_binding_limit_names_its_line() -> None:
     limit = device().target.storage_binding
     rows = limit // 4096 + 1

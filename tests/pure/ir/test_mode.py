@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from meganeura import trace
+from meganeura.autodiff.reverse import backward
 from meganeura.errors import NameClashError
 from meganeura.ir import build
 from meganeura.ir import composites as c
@@ -62,6 +63,14 @@ def test_dropout_in_inference_is_the_tensor_itself() -> None:
     bound = check(bind(graph(y=c.dropout(x, 0.5)), training=False), bound=True)
     assert bound.outputs == (("y", x),)
     assert c.dropout(x, 0.0) is x
+
+
+def test_a_gradient_through_dropout_needs_no_seed_in_inference() -> None:
+    x = build.input_("x", (8,))
+    slope = backward(build.sum_(c.dropout(build.mul(x, x), 0.5)), [x])[x]
+    bound = bind(graph(y=slope), training=False)
+    assert [n.name for n in bound.inputs] == ["x"]
+    np.testing.assert_allclose(evaluate(bound, {"x": np.arange(8.0)})["y"], 2 * np.arange(8.0))
 
 
 def dropped(bound: Graph, seed: int, count: int) -> dict[str, Any]:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 from meganeura.compiler import compile_program
+from meganeura.errors import FeedError
 from meganeura.ir import build
+from meganeura.ir.dtypes import i32
 from meganeura.ir.graph import Graph
 from meganeura.ir.initial import Constant
 from meganeura.train import data
@@ -89,3 +92,13 @@ def test_feeds_since_the_copy(monkeypatch: Any) -> None:
     assert trail.feeds(2) is None  # far too much: forgotten until the next copy
     trail.copy(7)
     assert trail.feeds(2) == []
+
+
+def test_labels_that_do_not_fit_are_refused_in_a_batch_too() -> None:
+    label = build.input_("y", (2,), i32)
+    with pytest.raises(FeedError) as caught:
+        Feeder([label], [label]).check({"y": np.array([0, 2**31])})
+    assert str(caught.value).split("\n")[0] == (
+        "the feed 'y' holds a number that does not fit into i32"
+    )
+    assert "  got:      2,147,483,648" in str(caught.value)
