@@ -8,8 +8,9 @@ indices decides, and when nothing else that it needs waits for the group.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from meganeura.fuse.region import Kind, Member, Space, Space3, move
 from meganeura.ir import index as ix
@@ -28,7 +29,7 @@ SMALL = 32768
 
 @dataclass(eq=False)
 class Group:
-    """A region that still grows."""
+    """A region that still grows; `waits` are the groups that run before it, as bits by number."""
 
     number: int
     kind: Kind
@@ -37,14 +38,19 @@ class Group:
     members: dict[Node, Member] = field(default_factory=dict)
     at: dict[Node, Indices] = field(default_factory=dict)
     sources: set[Node] = field(default_factory=set)
-    waits: set[Group] = field(default_factory=set)
+    waits: int = 0
 
     @property
+    def bit(self) -> int:
+        """The group in a set of groups; a probe, whose number is negative, is in none."""
+        return 1 << self.number if self.number >= 0 else 0
+
+    @cached_property
     def row(self) -> Indices:
         """The place of a result, in loop variables."""
         return tuple(ix.var(f"r{axis}", n) for axis, n in enumerate(self.space.shape))
 
-    @property
+    @cached_property
     def element(self) -> Indices:
         """The place of a term, in loop variables."""
         kept = iter(self.row)
@@ -67,36 +73,57 @@ class Growth:
         self.target = target
         self.groups: list[Group] = []
         self.home: dict[Node, Group] = {}
-        self._needs: dict[Node, frozenset[Group]] = {}
+        self._needs: dict[Node, int] = {}
+        self._same: dict[Space3, list[Group]] = {}
 
-    def needs(self, node: Node) -> frozenset[Group]:
-        """The groups whose values the node takes, directly or through nodes that float."""
-        if node in self.home:
-            return frozenset((self.home[node],))
+    def needs(self, node: Node) -> int:
+        """The groups whose values the node takes, directly or through nodes that float, as bits."""
+        home = self.home.get(node)
+        if home is not None:
+            return home.bit
         found = self._needs.get(node)
         if found is None:
-            found = (
-                frozenset().union(*(self.needs(n) for n in node.inputs))
-                if node.inputs
-                else frozenset()
-            )
+            found = self.needs_of(node)
             self._needs[node] = found
         return found
 
+    def needs_of(self, node: Node) -> int:
+        """The groups whose values the node's operands take."""
+        found = 0
+        for operand in node.inputs:
+            found |= self.needs(operand)
+        return found
+
+    def _groups(self, bits: int) -> Iterator[Group]:
+        """The groups of a set."""
+        while bits:
+            lowest = bits & -bits
+            yield self.groups[lowest.bit_length() - 1]
+            bits ^= lowest
+
     def forget(self) -> None:
-        """Forgets what floating nodes need, after one of them found a home."""
+        """Forgets what floating nodes need, before some of them find a home."""
         self._needs.clear()
 
     def start(self, node: Node, kind: Kind, space: Space3) -> Group:
         """A new group around a node."""
-        group = Group(len(self.groups), kind, space, [node])
-        group.hold(node, "row" if kind == "reduce" else "tile", group.row)
-        self.groups.append(group)
-        self.home[node] = group
-        self._wait(group, node)
+        group = self.found(kind, space)
+        group.anchors.append(node)
+        self.join(node, group, "row" if kind == "reduce" else "tile", group.row)
         if kind == "reduce":
             self.reads(node.inputs[0], group.element, group)
         return group
+
+    def found(self, kind: Kind, space: Space3) -> Group:
+        """A new group with nothing in it."""
+        group = Group(len(self.groups), kind, space)
+        self.groups.append(group)
+        self._same.setdefault(space, []).append(group)
+        return group
+
+    def alike(self, kind: Kind, space: Space3) -> Iterator[Group]:
+        """Groups of a kind over the same space, the latest first."""
+        return (g for g in reversed(self._same.get(space, ())) if g.kind == kind)
 
     def join(
         self, node: Node, group: Group, space: Space, at: Indices, via: Node | None = None
@@ -104,26 +131,23 @@ class Growth:
         """The node becomes part of the group."""
         group.hold(node, space, at, via)
         self.home[node] = group
-        self._wait(group, node)
+        self.also_waits(group, self.needs_of(node) & ~group.bit)
 
-    def _wait(self, group: Group, node: Node) -> None:
-        needed = {h for n in node.inputs for h in self.needs(n)} - {group}
-        group.waits |= needed | {w for h in needed for w in h.waits}
+    def also_waits(self, group: Group, on: int) -> None:
+        """The group, and whatever waits for it, turns out to need others."""
+        if not on & ~group.waits:
+            return
+        group.waits |= on
+        for other in self._groups(on):
+            group.waits |= other.waits
         for other in self.groups:
-            if group in other.waits:
-                other.waits |= group.waits
-
-    def also_waits(self, group: Group, on: Group) -> None:
-        """The group turns out to need another one."""
-        group.waits |= {on} | on.waits
-        for other in self.groups:
-            if group in other.waits:
+            if other.waits & group.bit:
                 other.waits |= group.waits
 
     def may_wait(self, node: Node, group: Group) -> bool:
         """True when nothing that the node needs from elsewhere waits for the group."""
-        needed = {h for n in node.inputs for h in self.needs(n)} - {group}
-        return all(group not in h.waits for h in needed)
+        elsewhere = self._groups(self.needs_of(node) & ~group.bit)
+        return not any(other.waits & group.bit for other in elsewhere)
 
     def reads(self, node: Node, at: Indices, group: Group) -> bool:
         """Whether what the node needs of the group at `at` is in its registers; full-size sources
@@ -149,7 +173,7 @@ class Growth:
             if n.op.kind == "view":
                 return visit(n.inputs[0], ix.read(n, where).indices)
             if n.op.kind == "gather":
-                return group not in self.needs(n.inputs[0]) and visit(
+                return not self.needs(n.inputs[0]) & group.bit and visit(
                     n.inputs[1], gather_index(n, where)
                 )
             return all(visit(i, where) for i in n.inputs)
@@ -182,7 +206,7 @@ class Growth:
         if node.op.kind == "view":
             return self.reads(node.inputs[0], ix.read(node, at).indices, group)
         if node.op.kind == "gather":
-            return group not in self.needs(node.inputs[0]) and self.reads(
+            return not self.needs(node.inputs[0]) & group.bit and self.reads(
                 node.inputs[1], gather_index(node, at), group
             )
         return all(self.reads(n, at, group) for n in node.inputs)
@@ -211,37 +235,39 @@ def grow(graph: Graph, target: Target, fuse: bool, apart: frozenset[Node] = froz
 
 
 def _reduction(growth: Growth, node: Node, fuse: bool) -> None:
-    space = Space3(node.shape, node.inputs[0].shape, node.attr("axes"))
-    for group in reversed(growth.groups) if fuse else ():
-        if group.kind == "reduce" and _can_share(growth, node, group, space):
+    """A reduction joins another over the same terms when it uses its result, or reads the same
+    tensors; else it starts a group.
+    """
+    (x,) = node.inputs
+    space = Space3(node.shape, x.shape, node.attr("axes"))
+    wide: set[Node] | None = None
+    for group in growth.alike("reduce", space) if fuse else ():
+        if wide is None:
+            wide = {n for n in _sources(growth, node, group) if n.size >= x.size}
+        if _can_share(growth, node, group, wide):
             group.anchors.append(node)
             growth.join(node, group, "row", group.row)
             return
     growth.start(node, "reduce", space)
 
 
-def _can_share(growth: Growth, node: Node, group: Group, space: Space3) -> bool:
-    """A reduction joins another over the same terms when it uses its result, or reads the same
-    tensors.
-    """
-    if (group.space.operand, group.space.axes) != (space.operand, space.axes):
+def _can_share(growth: Growth, node: Node, group: Group, wide: set[Node]) -> bool:
+    if not (growth.needs(node) & group.bit or wide & group.sources):
         return False
     if not growth.may_wait(node, group):
         return False
-    (x,) = node.inputs
     before = set(group.sources)
-    fits = growth.reads(x, group.element, group)
-    related = group in growth.needs(x) or _common_source(growth, x, group, before)
-    if not (fits and related):
-        group.sources = before
-    return fits and related
+    if growth.reads(node.inputs[0], group.element, group):
+        return True
+    group.sources = before
+    return False
 
 
-def _common_source(growth: Growth, x: Node, group: Group, before: set[Node]) -> bool:
+def _sources(growth: Growth, node: Node, group: Group) -> set[Node]:
+    """The tensors that a reduction would read in the space of a group, all from memory."""
     probe = Group(-1, "reduce", group.space)
-    growth.reads(x, group.element, probe)
-    wide = {n for n in probe.sources if n.size >= x.size}
-    return bool(wide & before)
+    growth.reads(node.inputs[0], probe.element, probe)
+    return probe.sources
 
 
 def _epilogue(growth: Growth, node: Node) -> None:

@@ -9,6 +9,7 @@ memory costs.
 from __future__ import annotations
 
 import math
+from heapq import heappop, heappush
 
 from meganeura.fuse.grow import CHEAP, Group, Growth
 from meganeura.fuse.region import Space3
@@ -106,6 +107,7 @@ class Floats:
 
 def map_groups(graph: Graph, growth: Growth, floats: Floats, copies: frozenset[Node]) -> None:
     """A group for each stored floating node; those of one shape with one operand share it."""
+    growth.forget()
     for node in graph.nodes:
         growth.needs(node)
         if node not in floats.stored:
@@ -113,39 +115,37 @@ def map_groups(graph: Graph, growth: Growth, floats: Floats, copies: frozenset[N
         readers = [r for r in floats.factor.get(node, {}) if isinstance(r, Group)]
         group = _companion(growth, node, readers) if floats.fuse and node not in copies else None
         if group is None:
-            group = Group(len(growth.groups), "map", Space3(node.shape))
-            growth.groups.append(group)
+            group = growth.found("map", Space3(node.shape))
         growth.join(node, group, "tile", group.row)
-        growth.forget()
         growth.reads_all(node, group.row, group)
         for reader in readers:
             if reader is not group:
-                growth.also_waits(reader, group)
+                growth.also_waits(reader, group.bit)
 
 
 def _companion(growth: Growth, node: Node, readers: list[Group]) -> Group | None:
     """An earlier map group of the same shape that computes from the same tensors."""
-    for group in reversed(growth.groups):
-        if group.kind != "map" or group.space.shape != node.shape:
-            continue
-        if not growth.may_wait(node, group) or any(r in group.waits for r in readers):
+    wide: set[Node] | None = None
+    waited = sum(r.bit for r in readers)
+    for group in growth.alike("map", Space3(node.shape)):
+        if wide is None:
+            wide = _wide_sources(growth, node, group)
+        related = growth.needs_of(node) & group.bit or wide & group.sources
+        if not related or group.waits & waited or not growth.may_wait(node, group):
             continue
         before = set(group.sources)
         fits = growth.reads_all(node, group.row, group)
-        wide = {n for n in group.sources if n.size == node.size}
-        related = group in {h for n in node.inputs for h in growth.needs(n)} or _shares(
-            growth, node, group, before
-        )
-        if fits and related and wide:
+        if fits and any(n.size == node.size for n in group.sources):
             return group
         group.sources = before
     return None
 
 
-def _shares(growth: Growth, node: Node, group: Group, before: set[Node]) -> bool:
+def _wide_sources(growth: Growth, node: Node, group: Group) -> set[Node]:
+    """The tensors as large as the node that it reads, if all came from memory."""
     probe = Group(-1, "map", group.space)
-    growth.reads_all(node, group.row, probe)
-    return any(n.size == node.size and n in before for n in probe.sources)
+    growth.reads_all(node, probe.row, probe)
+    return {n for n in probe.sources if n.size == node.size}
 
 
 class Stores:
@@ -155,21 +155,28 @@ class Stores:
         self.growth, self.fuse = growth, fuse
         self.stored: dict[Node, None] = dict.fromkeys(n for n in wanted if n in growth.home)
         self._place = {node: i for i, node in enumerate(growth.graph.nodes)}
-        self._unsure: list[Node] = []
-        while self._round():
-            pass
-
-    def _round(self) -> bool:
-        """Asks every group; what could be computed again if an operand were stored is put off to
-        the end.
-        """
-        before = len(self.stored)
-        self._unsure = []
-        for group in self.growth.groups:
+        self._unsure: list[tuple[int, Node]] = []
+        self._found: set[Node] = set()
+        self._waiting: dict[Group, None] = dict.fromkeys(growth.groups)
+        while self._waiting or self._take_one():
+            group = next(iter(self._waiting))
+            del self._waiting[group]
             self._ask(group)
-        if len(self.stored) == before and self._unsure:
-            self.stored.setdefault(min(self._unsure, key=self._place.__getitem__))
-        return len(self.stored) != before
+
+    def _take_one(self) -> bool:
+        """Stores the first of the cheap maps that still cannot be computed again, if any."""
+        while self._unsure:
+            _, node = heappop(self._unsure)
+            if node not in self.stored and not self._repeat(node):
+                self._store(node)
+                return True
+        return False
+
+    def _store(self, node: Node) -> None:
+        """A node that becomes stored is one more root of its group, which is asked again."""
+        if node not in self.stored:
+            self.stored[node] = None
+            self._waiting[self.growth.home[node]] = None
 
     def _ask(self, group: Group) -> None:
         """Stores whatever the group needs of other groups, starting from what it must compute."""
@@ -192,9 +199,9 @@ class Stores:
         if self._repeat(node):
             stack.extend(node.inputs)
         elif self.fuse and node.op.name in CHEAP:
-            self._unsure.append(node)
+            heappush(self._unsure, (self._place[node], node))
         else:
-            self.stored.setdefault(node)
+            self._store(node)
 
     def _repeat(self, node: Node) -> bool:
         """True when another group computes the node again rather than reads it."""
@@ -206,10 +213,12 @@ class Stores:
 
     def _at_hand(self, node: Node) -> bool:
         """A leaf, a stored node, or a view or cheap map made of such that no kernel has to hold."""
-        if node.op.kind == "leaf" or node in self.stored:
+        if node.op.kind == "leaf" or node in self.stored or node in self._found:
             return True
-        if node.op.kind == "view" or (node.op.name in CHEAP and node not in self.growth.home):
-            return all(self._at_hand(n) for n in node.inputs)
+        loose = node.op.name in CHEAP and node not in self.growth.home
+        if (node.op.kind == "view" or loose) and all(self._at_hand(n) for n in node.inputs):
+            self._found.add(node)
+            return True
         return False
 
 
