@@ -15,17 +15,18 @@ from meganeura.target import Target
 from meganeura.tile.tile import MapTile, MatmulTile, ReduceTile, Tile
 from meganeura.trace import note, stage
 
-MATMUL_TILES: Mapping[MatmulTile, float] = {
-    MatmulTile(256, 128, 16, 16, 8): 1.0,
-    MatmulTile(128, 128, 16, 8, 8): 1.0,
-    MatmulTile(128, 64, 16, 8, 4): 0.84,
-    MatmulTile(64, 64, 16, 8, 4): 0.8,
-    MatmulTile(32, 64, 16, 4, 4): 0.72,
-    MatmulTile(32, 32, 16, 4, 4): 0.5,
-    MatmulTile(16, 16, 16, 4, 4): 0.25,
+MATMUL_TILES: Mapping[MatmulTile, tuple[float, float]] = {
+    MatmulTile(256, 128, 16, 16, 8): (1.0, 1.0),
+    MatmulTile(128, 128, 16, 8, 8): (0.72, 1.0),
+    MatmulTile(128, 64, 16, 8, 4): (0.84, 0.84),
+    MatmulTile(64, 64, 16, 8, 4): (0.58, 0.84),
+    MatmulTile(32, 64, 16, 4, 4): (0.56, 0.7),
+    MatmulTile(32, 32, 16, 4, 4): (0.4, 0.5),
+    MatmulTile(16, 16, 16, 4, 4): (0.2, 0.25),
 }
-"""Tiles with the share of the best one's rate that each reaches when it fills the machine: read off
-products of 512 to 4096 in float32 on an NVIDIA H200 (docs/benchmarks)."""
+"""Tiles with the share of the best rate that each reaches with one tile a unit, and with several,
+which hide each other's waiting: read off products of 512 to 4096 in float32 on an NVIDIA H200
+(docs/benchmarks)."""
 
 TEAM_TILES = (MatmulTile(16, 16, 32, 4, 4, 8), MatmulTile(16, 16, 16, 4, 4, 4))
 """For products whose tiles are too few to fill the machine: teams share the terms of a tile."""
@@ -131,8 +132,9 @@ def matmul_seconds(tile: MatmulTile, batch: int, m: int, n: int, k: int, units: 
     arithmetic at the tile's rate.
     """
     tiles = batch * math.ceil(m / tile.bm) * math.ceil(n / tile.bn)
-    work = 2.0 * tile.bm * tile.bn * k
-    return math.ceil(tiles / units) * work / (UNIT_FLOPS * MATMUL_TILES[tile])
+    rounds = math.ceil(tiles / units)
+    rate = UNIT_FLOPS * MATMUL_TILES[tile][rounds > 1]
+    return rounds * 2.0 * tile.bm * tile.bn * k / rate
 
 
 def split_parts(count: int, m: int, n: int, k: int, target: Target) -> int:
