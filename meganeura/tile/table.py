@@ -163,12 +163,11 @@ def _matmul(region: Region, target: Target) -> MatmulTile:
     batch, m, n = region.space.shape
     legal = [t for t in MATMUL_TILES if broken_rule(t, target) is None]
     terms = region.anchors[0].inputs[0].shape[-1]
-    best = min(legal, key=lambda t: matmul_seconds(t, batch, m, n, terms, target.units))
-    tiles = batch * math.ceil(m / best.bm) * math.ceil(n / best.bn)
     teams = [t for t in TEAM_TILES if broken_rule(t, target) is None and terms >= t.bk]
-    if teams and not target.software and tiles * 2 <= target.units:
+    small = batch * math.ceil(m / 32) * math.ceil(n / 32) <= target.units
+    if teams and small and not target.software:
         return teams[0]
-    return best
+    return min(legal, key=lambda t: matmul_seconds(t, batch, m, n, terms, target.units))
 
 
 def _reduce(region: Region, target: Target) -> ReduceTile:
@@ -181,9 +180,7 @@ def _reduce(region: Region, target: Target) -> ReduceTile:
     terms = math.ceil(space.length / lanes)
     if along_terms:
         return _along_terms(space.rows, terms, threads, lanes, fields, target)
-    rows = min(32, _power(max(space.rows, 1)) * (1 if space.rows & (space.rows - 1) == 0 else 2))
-    parts = min(threads // rows, _power(max(terms, 1)))
-    return ReduceTile(rows, parts, lanes, fields)
+    return _across_terms(space.rows, terms, threads, fields, target)
 
 
 def _along_terms(
@@ -195,6 +192,20 @@ def _along_terms(
     each = 1 if rows < target.units else 4
     parts = min(threads, max(16, _power(terms // each)))
     return ReduceTile(1 if parts >= 32 else min(4, threads // parts), parts, lanes, fields)
+
+
+FULL = 2048
+"""Invocations a unit that hide the waiting for memory."""
+
+
+def _across_terms(rows: int, terms: int, threads: int, fields: int, target: Target) -> ReduceTile:
+    """Results side by side; their terms are shared only if the results alone do not fill the
+    machine.
+    """
+    wanted = _power(max(target.units * FULL // max(rows, 1), 1))
+    parts = min(wanted, _power(max(terms, 1)), threads // min(32, threads))
+    wide = 1 << max(rows - 1, 0).bit_length()
+    return ReduceTile(min(threads // parts, wide), parts, 1, fields)
 
 
 def _terms_are_neighbours(region: Region) -> bool:
