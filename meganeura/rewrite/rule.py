@@ -335,6 +335,10 @@ def template(
     """
     arguments: dict[str, Any] = {}
     names: dict[Node, str] = {}
+    if any(
+        k == "Bool" and v[1] is not bool_ for k, v in zip(rule.kinds.values(), seen, strict=True)
+    ):
+        return None  # an integer where the rule speaks of a condition
     for (name, kind), value in zip(rule.kinds.items(), seen, strict=True):
         if name == rule.many:
             arguments[name] = tuple(

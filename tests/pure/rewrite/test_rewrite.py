@@ -14,7 +14,7 @@ from hypothesis import given, settings
 
 from meganeura.errors import OptionError
 from meganeura.ir import build, composites
-from meganeura.ir.dtypes import DType, f16, f32
+from meganeura.ir.dtypes import DType, bool_, f16, f32, i32
 from meganeura.ir.graph import Graph, Node
 from meganeura.ir.mode import bind
 from meganeura.ir.spec import check
@@ -270,3 +270,10 @@ def test_limits_hold() -> None:
     )
     _, notes = notes_of(graph, limits=Limits(iterations=1))
     assert notes["stopped"].startswith("stopped at its limit of 1 rounds in round 1; grown by ")
+
+
+def test_an_integer_is_no_condition() -> None:
+    """0.1 times a number that is never 0 is not a choice by that number."""
+    eight = build.add(build.cast(build.input_("c", (3,), bool_), i32), 8)
+    graph = Graph((("y", build.mul(build.cast(eight, f32), 0.1)),))
+    assert difference(graph, rewrite(simplify(graph))) < 1e-6
