@@ -28,6 +28,16 @@ from meganeura.tensor import (
     scope,
     zeros,
 )
+from meganeura.tensor.arrays import (
+    cumsum,
+    einsum,
+    flip,
+    roll,
+    rotary_embedding,
+    topk,
+    tril,
+    triu,
+)
 from meganeura.tensor.composed import (
     attention,
     avg_pool2d,
@@ -82,6 +92,7 @@ from meganeura.tensor.functions import (
     where,
 )
 from meganeura.tensor.gradient import grad
+from meganeura.tensor.images import adaptive_avg_pool2d, conv_transpose2d, resize
 from meganeura.tensor.own import elementwise
 
 # Two functions are called like the package that they come from. Imported now, they take its place;
@@ -146,6 +157,7 @@ __all__ = [
     "Tensor",
     "__version__",
     "abs",
+    "adaptive_avg_pool2d",
     "arange",
     "argmax",
     "as_tensor",
@@ -158,17 +170,21 @@ __all__ = [
     "concat",
     "constant",
     "conv2d",
+    "conv_transpose2d",
     "cos",
     "cross_entropy",
+    "cumsum",
     "data",
     "detach",
     "devices",
+    "einsum",
     "elementwise",
     "erf",
     "evaluate",
     "exp",
     "f16",
     "f32",
+    "flip",
     "floor",
     "full",
     "gather",
@@ -200,6 +216,9 @@ __all__ = [
     "random",
     "recip",
     "relu",
+    "resize",
+    "roll",
+    "rotary_embedding",
     "rsqrt",
     "scatter_add",
     "scope",
@@ -214,7 +233,10 @@ __all__ = [
     "stack",
     "sum",
     "tanh",
+    "topk",
     "train",
+    "tril",
+    "triu",
     "u32",
     "var",
     "where",

@@ -10,6 +10,7 @@ from meganeura.nn.layers import (
     linear,
     rms_norm,
 )
+from meganeura.tensor.arrays import rotary_embedding as rotary
 
 __all__ = [
     "batch_norm",
@@ -20,4 +21,5 @@ __all__ = [
     "layer_norm",
     "linear",
     "rms_norm",
+    "rotary",
 ]

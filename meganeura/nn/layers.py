@@ -81,7 +81,16 @@ def conv2d(
 def embedding(
     index: TensorLike, entries: int, features: int, *, name: str, init: Any = None
 ) -> Tensor:
-    """Integers [...] to rows [..., features] of "name.w" [entries, features], normal at first."""
+    """Integers [...] to rows [..., features] of "name.w" [entries, features], normal at first.
+
+    An index out of range reads the nearest row, the first or the last, and that row gets its
+    gradient. A row that is named several times gets the sum of their gradients, one that is not
+    named gets 0.
+
+    >>> import meganeura as mg
+    >>> mg.nn.embedding(mg.input("tokens", (4, 16), mg.i32), 1000, 64, name="tokens_table").shape
+    (4, 16, 64)
+    """
     with scope(name):
         w = parameter("w", (entries, features), Normal() if init is None else init)
         return w[as_tensor(index)]

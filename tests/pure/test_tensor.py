@@ -102,6 +102,24 @@ def test_indexing_is_numpys(key: Any) -> None:
     np.testing.assert_array_equal(value(mg.constant(X)[key]), X[key])
 
 
+Z = np.arange(2.0 * 3 * 5 * 4).reshape(2, 3, 5, 4)
+STEPS: list[Any] = [
+    (slice(None, None, -1), Ellipsis, slice(None, None, 3)),
+    (Ellipsis, slice(-1, None, -2), slice(1, -1)),
+    (0, None, slice(2, 0, -1), Ellipsis, None),
+    (slice(None, None, 2), slice(None, None, -2), slice(4, 0, -3), -1),
+    (None, 1, slice(9, -9, -4), slice(-2, None), None, slice(None, 1, -1)),
+    (Ellipsis, slice(3, 3), None),
+    (slice(1), slice(-7, 2), np.int32(-2), None, slice(None, None, -5)),
+    (None, None, Ellipsis, 0),
+]
+
+
+@pytest.mark.parametrize("key", STEPS, ids=str)
+def test_steps_new_axes_and_dots_together(key: Any) -> None:
+    np.testing.assert_array_equal(value(mg.constant(Z)[key]), Z[key])
+
+
 def test_rows_by_a_tensor_an_array_or_a_list() -> None:
     rows = [1, 0, 1]
     for key in (rows, np.array(rows), mg.constant(rows)):
@@ -185,6 +203,32 @@ def test_losses_pools_and_convolutions_through_the_api() -> None:
     image, filters = np.ones((1, 2, 3, 3)), np.ones((4, 2, 3, 3))
     assert value(mg.conv2d(image, filters)).tolist() == [[[[18.0]]] * 4]
     assert mg.conv2d(image, filters, padding=1).shape == (1, 4, 3, 3)
+
+
+def test_sums_scans_ranks_and_images_through_the_api() -> None:
+    x = mg.constant(X)
+    np.testing.assert_allclose(value(mg.einsum("ij,kj->ki", x, Y)), Y @ X.T)
+    np.testing.assert_allclose(value(mg.cumsum(x, 1, reverse=True)), X[:, ::-1].cumsum(1)[:, ::-1])
+    values, indices = mg.topk(X, 2)
+    assert value(values).tolist() == [[3, 1.5], [5, 0.25]]
+    assert (value(indices).tolist(), indices.dtype) == ([[2, 0], [1, 0]], mg.i32)
+    np.testing.assert_array_equal(value(mg.flip(x, 1)), X[:, ::-1])
+    np.testing.assert_array_equal(value(mg.roll(x, 1, 1)), np.roll(X, 1, 1))
+    np.testing.assert_array_equal(value(mg.tril(X, 1)), np.tril(X, 1))
+    np.testing.assert_array_equal(value(mg.triu(x)), np.triu(X))
+    turned = value(mg.rotary_embedding(X[:, :2], positions=[0, 1]))
+    a, b = X[1, :2]
+    expected = [a * np.cos(1) - b * np.sin(1), b * np.cos(1) + a * np.sin(1)]
+    np.testing.assert_allclose(turned[0], X[0, :2], rtol=1e-6)
+    np.testing.assert_allclose(turned[1], expected, rtol=1e-6)
+    assert mg.nn.rotary is mg.rotary_embedding
+    image, filters = np.ones((1, 2, 3, 3)), np.ones((2, 4, 2, 2))
+    assert mg.conv_transpose2d(image, filters, stride=2).shape == (1, 4, 6, 6)
+    assert (value(mg.conv_transpose2d(image, filters, stride=2)) == 2).all()
+    np.testing.assert_array_equal(value(mg.resize(X, (4, 3))), np.repeat(X, 2, 0))
+    wide = value(mg.resize(X, (2, 5), mode="bilinear", align_corners=True))
+    np.testing.assert_allclose(wide[:, ::2], X)
+    np.testing.assert_allclose(value(mg.adaptive_avg_pool2d(X, 1)), [[X.mean()]])
 
 
 def test_gradients_of_any_order() -> None:
