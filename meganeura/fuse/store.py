@@ -80,7 +80,7 @@ class Floats:
     def _own_kernel(self, node: Node, readers: dict[object, float]) -> bool:
         if node in self.wanted:
             return True
-        if node.op.kind == "view":
+        if node.op.kind == "view" or self._between(node, readers):
             return False
         if not self.fuse:
             return node.op.name != "iota"
@@ -88,6 +88,13 @@ class Floats:
         times = sum(readers.values())
         again = (times - 1) * (work / FLOPS_PER_BYTE + 2.0 * max(len(sources) - 1, 0))
         return node.size > 256 and again > ROUND_TRIP
+
+    def _between(self, node: Node, readers: dict[object, float]) -> bool:
+        """Whether a group that reads the node also makes what it needs: a kernel for it could run
+        neither before that group nor after.
+        """
+        needed = self.growth.needs(node)
+        return any(isinstance(r, Group) and r.bit & needed for r in readers)
 
     def cost(self, node: Node) -> tuple[float, frozenset[Node]]:
         """Arithmetic an element and the tensors read, when the node is computed in place."""

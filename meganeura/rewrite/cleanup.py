@@ -229,9 +229,9 @@ def _folded(values: Values, node: Node, inputs: tuple[int, ...]) -> Node | None:
     """A constant in place of an operation on small constants; a number for all elements stays one
     number under views.
     """
-    if not inputs or not all(values.known(n) for n in inputs):
-        return None
-    if node.op.name in KEPT or node.size == 0:
+    if node.size == 0 and inputs and node.op.name != "effect":
+        return _constant(node, np.zeros((), np.float64))  # nothing is computed, whatever it was
+    if not inputs or not all(values.known(n) for n in inputs) or node.op.name in KEPT:
         return None
     scalars = [values.scalar(n) for n in inputs]
     if node.op.kind == "map" and all(s is not None for s in scalars):

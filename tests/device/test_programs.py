@@ -169,3 +169,23 @@ def test_a_toggle_keeps_parameters_and_pipelines() -> None:
     other = made.with_options(fuse=False)
     np.testing.assert_allclose(other(X, Y)["logits"], want, rtol=1e-5)
     assert other.store is made.store
+
+
+def test_a_kernel_computes_again_what_waits_for_it() -> None:
+    """A slice of the kernel's own value is stored by a second kernel and also read by the first."""
+    x = mg.input("x", (2, 3, 4, 3, 1, 1))
+    a, b, c = (mg.input(name, (2, 3, 4, 3)) for name in "abc")
+    part = (mg.max(x, (4, 5)) * a * b)[..., :2]
+    back = mg.pad(mg.cos(part), [(0, 0)] * 3 + [(0, 1)]) + c
+    first = mg.argmax(x, (4, 5)).reshape(2, 3, 4, 3, 1, 1) == 0
+    whole = mg.where(first, (back * a * b).reshape(2, 3, 4, 3, 1, 1), 0.5)
+    check(Graph((("part", part.node), ("whole", whole.node))), device())
+
+
+@pytest.mark.parametrize("fuse", [True, False])
+def test_tensors_without_elements_need_no_kernel(fuse: bool) -> None:
+    x = mg.input("x", (0, 2, 1))
+    padded = mg.pad(x, [(0, 0), (0, 0), (2, 0)])
+    rows = mg.pad(mg.sum(x, 2), [(1, 0), (0, 0)], 3.0)
+    outputs = (("padded", padded.node), ("rows", rows.node), ("sum", mg.sum(padded).node))
+    check(Graph(outputs), device(), fuse=fuse)
