@@ -39,8 +39,9 @@ def fuse(graph: Graph, target: Target, enabled: bool = True) -> Fused:
     """A lowered graph -> regions: each a kernel; with `enabled=False` one for each operation."""
     graph = _own_values(graph)
     fused = _bound(graph, target, enabled, frozenset())
-    refused = unsafe(graph, list(fused.regions))
-    if refused:
+    refused: set[Node] = set()
+    while more := unsafe(fused.graph, list(fused.regions)):
+        refused |= more
         copied = {leaf: _copy(value) for leaf, value in graph.updates if leaf in refused}
         values = tuple((leaf, copied.get(leaf, value)) for leaf, value in graph.updates)
         fused = _bound(Graph(graph.outputs, values), target, enabled, frozenset(copied.values()))
@@ -71,22 +72,30 @@ def buffers(region: Region) -> int:
 
 
 def _half(region: Region) -> tuple[Node, ...]:
-    """The later half of the maps that a region stores: each gets a kernel of its own."""
-    maps = tuple(n for n in region.roots if n.op.kind in ("map", "gather"))
-    return maps[len(maps) // 2 :] if len(region.roots) > 1 else ()
-
-
-def _cut(graph: Graph, target: Target, enabled: bool, copies: frozenset[Node]) -> Fused:
-    """The regions of a graph; what a copy copies is stored, and each of `copies` has a launch of
-    its own.
+    """What a region can give up, to be computed by itself: the later half of the maps that it
+    stores, or of its reductions, or a map half way.
     """
-    roots = (*graph.roots, *(n for c in copies for n in c.inputs[:1]))
-    wanted = frozenset(holder(n) for n in roots if holder(n).op.kind != "leaf")
-    growth = grow(graph, target, enabled, copies)
+    maps = tuple(n for n in region.roots if n.op.kind in ("map", "gather"))
+    if maps and len(region.roots) > 1:
+        return maps[len(maps) // 2 :]
+    if len(region.anchors) > 1:
+        return region.anchors[len(region.anchors) // 2 :]
+    inner = [n for n in region.nodes if n.op.kind == "map" and n not in region.roots]
+    return tuple(inner[len(inner) // 2 :][:1])
+
+
+def _cut(graph: Graph, target: Target, enabled: bool, apart: frozenset[Node]) -> Fused:
+    """The regions of a graph; outputs, new values and what a copy copies are stored, and so are
+    those `apart`, each by a launch of its own.
+    """
+    copied = tuple(c.inputs[0] for _, c in graph.updates if c in apart)
+    roots = (*graph.roots, *copied)
+    wanted = frozenset(holder(n) for n in roots if holder(n).op.kind != "leaf") | apart
+    growth = grow(graph, target, enabled, wanted, apart)
     floats = Floats(graph, growth, enabled, wanted)
-    map_groups(graph, growth, floats, copies)
+    map_groups(graph, growth, floats, apart)
     stores = Stores(growth, wanted, enabled)
-    regions = _regions(growth, stores, dict(graph.updates))
+    regions = _regions(growth, stores, {value: leaf for leaf, value in graph.updates})
     return Fused(
         graph, tuple(regions), tuple((name, holder(n)) for name, n in graph.outputs), graph.updates
     )
@@ -158,7 +167,7 @@ def _region(
         inputs=tuple(inputs),
         nodes=tuple(nodes),
         phases=_phases(anchors, nodes) if group.kind == "reduce" else (),
-        updates=tuple((leaf, value) for leaf, value in updates.items() if value in roots),
+        updates=tuple((updates[value], value) for value in roots if value in updates),
     )
 
 

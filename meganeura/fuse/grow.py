@@ -27,6 +27,10 @@ SMALL = 32768
 """Elements up to which one workgroup a row is fast enough, however few the rows."""
 
 
+MOST_SUMS = 8
+"""Reductions of one kernel: each takes a register, and all wait for the last of their operands."""
+
+
 @dataclass(eq=False)
 class Group:
     """A region that still grows; `waits` are the groups that run before it, as bits by number."""
@@ -68,9 +72,8 @@ class Group:
 class Growth:
     """All groups of a graph while they grow, and what waits for what."""
 
-    def __init__(self, graph: Graph, target: Target) -> None:
-        self.graph = graph
-        self.target = target
+    def __init__(self, graph: Graph, target: Target, kept: frozenset[Node] = frozenset()) -> None:
+        self.graph, self.target, self.kept = graph, target, kept
         self.groups: list[Group] = []
         self.home: dict[Node, Group] = {}
         self._needs: dict[Node, int] = {}
@@ -170,15 +173,18 @@ class Growth:
             if n in self.home or n.op.kind == "leaf":
                 self._source(n, group, lambda: [visit(i, where) for i in n.inputs])
                 return True
-            if n.op.kind == "view":
-                return visit(n.inputs[0], ix.read(n, where).indices)
-            if n.op.kind == "gather":
-                return not self.needs(n.inputs[0]) & group.bit and visit(
-                    n.inputs[1], gather_index(n, where)
-                )
-            return all(visit(i, where) for i in n.inputs)
+            if self._comes_after(n, group):
+                return False
+            return all(visit(i, there) for i, there in operands(n, where))
 
         return visit(node, at)
+
+    def _comes_after(self, node: Node, group: Group) -> bool:
+        """Whether a floating node can only be read when the group is done: it lies in memory, or
+        looks up a table, and is made from what the group makes.
+        """
+        stored = node if node in self.kept else node.inputs[0] if node.op.kind == "gather" else None
+        return stored is not None and bool(self.needs(stored) & group.bit)
 
     def _chain(self, node: Node) -> list[Node]:
         """The node and the floating maps that it is made of at the same place, operands last: long
@@ -203,32 +209,42 @@ class Growth:
 
     def reads_all(self, node: Node, at: Indices, group: Group) -> bool:
         """As `reads`, for the operands of a node that would be computed at `at`."""
-        if node.op.kind == "view":
-            return self.reads(node.inputs[0], ix.read(node, at).indices, group)
-        if node.op.kind == "gather":
-            return not self.needs(node.inputs[0]) & group.bit and self.reads(
-                node.inputs[1], gather_index(node, at), group
-            )
-        return all(self.reads(n, at, group) for n in node.inputs)
+        table = node.inputs[0] if node.op.kind == "gather" else None
+        if table is not None and self.needs(table) & group.bit:
+            return False
+        return all(self.reads(n, there, group) for n, there in operands(node, at))
 
 
-def gather_index(node: Node, at: Indices) -> Indices:
-    """The index into a gather's index tensor."""
-    axis, rank = node.attr("axis"), len(node.inputs[1].shape)
-    return at[axis : axis + rank]
-
-
-def grow(graph: Graph, target: Target, fuse: bool, apart: frozenset[Node] = frozenset()) -> Growth:
-    """Groups around every reduction and product, with the maps that fit their registers; none of
-    `apart` joins.
+def operands(node: Node, at: Indices) -> list[tuple[Node, Indices]]:
+    """What a node reads for its element `at`, and where; not the table of a gather, which it reads
+    anywhere.
     """
-    growth = Growth(graph, target)
+    if node.op.kind == "view":
+        return [(node.inputs[0], ix.read(node, at).indices)]
+    if node.op.kind == "gather":
+        axis, rank = node.attr("axis"), len(node.inputs[1].shape)
+        return [(node.inputs[1], at[axis : axis + rank])]
+    return [(operand, at) for operand in node.inputs]
+
+
+def grow(
+    graph: Graph,
+    target: Target,
+    fuse: bool,
+    kept: frozenset[Node] = frozenset(),
+    apart: frozenset[Node] = frozenset(),
+) -> Growth:
+    """Groups around every reduction and product, with the maps that fit their registers.
+
+    `kept` nodes lie in memory whatever reads them; none of `apart` joins a group.
+    """
+    growth = Growth(graph, target, kept)
     for node in graph.nodes:
         growth.needs(node)
         if node.op.kind == "contract":
             growth.start(node, "matmul", Space3(node.shape))
         elif node.op.kind == "reduce":
-            _reduction(growth, node, fuse)
+            _reduction(growth, node, fuse and node not in apart)
         elif node.op.kind != "leaf" and fuse and node not in apart:
             _epilogue(growth, node)
     return growth
@@ -252,6 +268,8 @@ def _reduction(growth: Growth, node: Node, fuse: bool) -> None:
 
 
 def _can_share(growth: Growth, node: Node, group: Group, wide: set[Node]) -> bool:
+    if len(group.anchors) == MOST_SUMS:
+        return False
     if not (growth.needs(node) & group.bit or wide & group.sources):
         return False
     if not growth.may_wait(node, group):
