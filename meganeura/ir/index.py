@@ -174,8 +174,7 @@ def div(e: Index, n: int) -> Index:
 
 
 def _coarsen(e: Index, n: int) -> tuple[Index, Index, int] | None:
-    """`e = step * big + small` with a step that divides n and `0 <= small < step`, if there is one.
-    """
+    """`e = step * big + small` with a step that divides n and `0 <= small < step`, or None."""
     for _, coefficient in e.terms:
         step = math.gcd(n, coefficient)
         if step == 1:
@@ -242,8 +241,7 @@ def unflatten(flat: Index, shape: Shape) -> Indices:
 
 @dataclass(frozen=True)
 class Guard:
-    """What must hold for a view to read its operand: `0 <= value < count`, or `value % count == 0`.
-    """
+    """What must hold for a view to read: `0 <= value < count`, or `value % count == 0`."""
 
     kind: Literal["range", "multiple"]
     value: Index

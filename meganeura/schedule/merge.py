@@ -1,10 +1,8 @@
 """Merging launches: small maps of one wave become the arms of one launch.
 
 A launch costs the host and the device a few microseconds, whatever it does. Maps that need nothing
-of each other and leave most of
-the machine idle share one: the workgroup's number says which arm it works on (Rammer, OSDI 2020,
-merges
-operators so).
+of each other and leave most of the machine idle share one: the workgroup's number says which arm it
+works on (Rammer, OSDI 2020, merges operators so).
 """
 
 from __future__ import annotations

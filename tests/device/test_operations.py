@@ -12,7 +12,8 @@ from meganeura.ir import build, composites
 from meganeura.ir.dtypes import bool_, f32, i32, u32
 from meganeura.ir.graph import Graph, Node
 from meganeura.ir.mode import bind
-from tests.device.support import check, device
+from meganeura.plan import Options
+from tests.device.support import check, device, program
 from tests.pure.ir.test_forward import BINARY, UNARY
 
 SHAPES = [(), (1,), (5,), (127,), (4, 8), (0,), (3, 0, 2), (2, 3, 5)]
@@ -199,3 +200,14 @@ def test_bools_are_stored_and_read() -> None:
 def test_a_large_grid_is_folded() -> None:
     x = build.input_("x", (70000, 3))
     check(Graph((("y", build.add(x, 1.0)), ("s", build.sum_(x, 1)))), device())
+
+
+@pytest.mark.parametrize("on", ["numpy", "llvmpipe"])
+def test_a_label_that_is_no_class_spoils_the_loss(on: str) -> None:
+    x = build.input_("x", (4, 3))
+    labels = build.constant(np.array([0, 1, 2, 3], np.int32))
+    each = composites.cross_entropy(x, labels, "none")
+    made = program(bind(Graph((("each", each),)), training=False), Options(), device(on))
+    loss = made(np.zeros((4, 3), np.float32))
+    np.testing.assert_allclose(loss[:3], np.log(3.0), rtol=1e-6)
+    assert np.isnan(loss[3])

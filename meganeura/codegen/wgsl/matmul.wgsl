@@ -1,11 +1,16 @@
 // matmul: a workgroup makes a BM x BN tile of the product in steps of BK; an invocation keeps TM x TN sums in registers.
 // The next slices of both operands are loaded into registers while the present ones are multiplied out of workgroup memory.
 // Slices lie there as [k][m] and [k][n], four neighbours to a vector, each row padded by one against bank conflicts.
+//
+// Generated above: the constants (a 4 at the end counts vectors: BM4 = BM / 4), and the hooks load_a, load_b, store.
+// ROW_A, ROW_B: vectors from one k to the next in a slice. ACROSS: invocations side by side in a tile. LAST_K: where the
+// last slice begins. A_ALONG_K: neighbours of a lie along k in memory. `@unroll i < N` ... `@end` repeats its lines with
+// $i replaced by 0, 1 ... N - 1, so $iu is 0u, 1u ...
 
 var<workgroup> slice_a: array<vec4<f32>, SLICE_A>;
 var<workgroup> slice_b: array<vec4<f32>, SLICE_B>;
 
-// Which vector of a slice an invocation loads: neighbours in memory go to neighbouring invocations.
+// Which vector of a slice an invocation loads, as (m or n, k): neighbours in memory go to neighbouring invocations.
 fn spot_a(i: u32) -> vec2<u32> {
   if (A_ALONG_K) {
     return vec2<u32>(i / BK, i % BK);
@@ -49,7 +54,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     slice_b[spot_b(lane + $iu * THREADS).y * ROW_B + spot_b(lane + $iu * THREADS).x] = next_b$i;
     // @end
     workgroupBarrier();
-    let k1 = min(k0 + BK, LAST_K);
+    let k1 = min(k0 + BK, LAST_K);  // in the last round the slice is loaded again, and not used
     // @unroll i < LOADS_A
     next_a$i = load_a(batch, m0 + spot_a(lane + $iu * THREADS).x, k1 + spot_a(lane + $iu * THREADS).y);
     // @end
