@@ -48,7 +48,7 @@ def residual(blocks: int) -> Tensor:
 
 def test_an_output_between_two_sums_splits_them() -> None:
     """The exponentials are stored, so the kernel of the maximum cannot also sum them up."""
-    x = mg.input("x", (2, 100_000))
+    x = mg.input("x", (2, 20_001))
     e = mg.exp(x - mg.max(x, 1, keepdims=True))
     plan = compiled(e=e, total=mg.sum(e, 1))
     regions = {n.op.name: k.region for k in plan.kernels for n in k.region.roots}
