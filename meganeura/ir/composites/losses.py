@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from meganeura.errors import DTypeError, OptionError, ShapeError
 from meganeura.ir import build
 from meganeura.ir.build import Operand
@@ -34,7 +36,8 @@ def cross_entropy(logits: Operand, labels: Operand, reduction: str = "mean") -> 
     """Minus the log-probability of integer labels [...] under logits [..., C].
 
     The log-sum-exp of a row less its logit at the label: one pass over the row forward, and softmax
-    less one-hot backward.
+    less one-hot backward. A label that is no class makes the loss NaN, which training reports with
+    this line, rather than a number that looks right.
     """
     scores, target = as_float(logits), build.as_node(labels)
     if target.dtype not in (i32, u32):
@@ -56,6 +59,8 @@ def cross_entropy(logits: Operand, labels: Operand, reduction: str = "mean") -> 
     column = build.iota(scores.shape, -1)
     at = build.reshape(build.cast(target, i32), (*target.shape, 1))
     picked = build.sum_(build.where(build.eq(column, at), scores, 0.0), -1)
+    known = build.and_(build.ge(target, 0), build.lt(target, scores.shape[-1]))
+    picked = build.where(known, picked, math.nan)
     return reduce_loss(build.sub(logsumexp(scores, -1), picked), reduction)
 
 
