@@ -85,7 +85,8 @@ def _bindings(buffers: Buffers) -> tuple[Binding, ...]:
 
 def _module(buffers: Buffers, bindings: tuple[Binding, ...], hooks: Hooks) -> list[Line]:
     declared = [Line(_declaration(buffers, i, b)) for i, b in enumerate(bindings)]
-    head = [Line("enable f16;")] if any(b.node.dtype.name == "f16" for b in bindings) else []
+    written = [*declared, *hooks.functions]
+    head = [Line("enable f16;")] if any("f16" in line.text for line in written) else []
     body = [Line(text) for text in unroll(skeleton(hooks.skeleton), hooks.unroll)]
     helpers = prelude.needed("\n".join(line.text for line in hooks.functions))
     helper_lines = [Line(text) for text in helpers.split("\n")] if helpers else []
@@ -127,12 +128,16 @@ def _check(made: Kernel, target: Target) -> None:
             hint="compile with fuse=False, or name an intermediate tensor as an output",
             origin=made.region.roots[0].origin,
         )
+    for region in made.arms:
+        for node in region.nodes:
+            _check_type(node, target)
     for binding in made.bindings:
+        _check_type(binding.node, target)
         _check_size(binding.node, target)
 
 
-def _check_size(node: Node, target: Target) -> None:
-    """A tensor lies in one buffer, which a kernel binds whole, and its type is the adapter's."""
+def _check_type(node: Node, target: Target) -> None:
+    """What is computed has a type that the adapter knows."""
     if node.dtype.name == "f16" and "shader-f16" not in target.features:
         raise TargetError(
             f"{target.name} has no 16-bit floats",
@@ -141,6 +146,10 @@ def _check_size(node: Node, target: Target) -> None:
             hint="use mg.f32 here",
             origin=node.origin,
         )
+
+
+def _check_size(node: Node, target: Target) -> None:
+    """A tensor lies in one buffer, which a kernel binds whole."""
     limit = min(target.storage_binding, target.buffer_size)
     if node.nbytes > limit:
         label = (

@@ -178,7 +178,10 @@ class Emitter:
             return self.value(node.inputs[0], inner)
         dtype, name = node.dtype, self.fresh()
         kind = dtype.wgsl if len(at) == 1 else vector(dtype)
-        self.put(f"var {name} = {kind}({number(reads[0].fill, dtype)});", node)
+        fill = f"{kind}({number(reads[0].fill, dtype)})"
+        if any(g.impossible for g in guards):
+            return fill
+        self.put(f"var {name} = {fill};", node)
         self.open("if (" + " && ".join(ix.condition(g) for g in guards) + ")")
         self.put(f"{name} = {self.value(node.inputs[0], inner)};", node)
         self.close()
@@ -192,8 +195,7 @@ class Emitter:
         count = source.shape[axis]
         raw = self.value(node.inputs[1], (single[axis : axis + rank],))
         name = self.fresh()
-        clamped = f"u32(clamp(i32({raw}), 0, {count - 1}))"
-        self.put(f"let {name} = {clamped};", node)
+        self.put(f"let {name} = {clamped(raw, node)};", node)
         place = (
             *single[:axis],
             ix.var(name, count) if count > 1 else ix.ZERO,
@@ -211,7 +213,7 @@ class Emitter:
         count = source.shape[axis]
         raw = self.value(node.inputs[1], (first,))
         name = self.fresh()
-        self.put(f"let {name} = u32(clamp(i32({raw}), 0, {count - 1}));", node)
+        self.put(f"let {name} = {clamped(raw, node)};", node)
         row = ix.var(name, count)
         return self.value(source, tuple((*s[:axis], row, *s[axis + rank :]) for s in at))
 
@@ -221,9 +223,15 @@ class Emitter:
             return special(node, at)
         operands = [self.value(n, at) for n in node.inputs]
         text = node.op.wgsl
-        if len(at) == 4 and text.startswith("mg_"):
+        if not text.startswith("mg_"):
+            return self._let(node, text.format(*operands))
+        if len(at) == 4:
             text = text.replace("(", "4(", 1)
-        return self._let(node, text.format(*operands))
+        if node.dtype.name != "f16":
+            return self._let(node, text.format(*operands))
+        wide, half = ("f32", "f16") if len(at) == 1 else ("vec4<f32>", "vec4<f16>")
+        inner = text.format(*(f"{wide}({o})" for o in operands))
+        return self._let(node, f"{half}({inner})")
 
     def _iota(self, node: Node, at: Lanes) -> str:
         axis = node.attr("axis")
@@ -277,6 +285,14 @@ class Emitter:
         for lane, flat in enumerate(flats):
             part = value if len(at) == 1 else f"{value}[{lane}]"
             self.put(f"{name}[{ix.text(flat)}] = {to_storage(part, node.dtype, 1)};", node)
+
+
+def clamped(index: str, node: Node) -> str:
+    """A gather's index, the nearest one where there is none."""
+    last = node.inputs[0].shape[node.attr("axis")] - 1
+    if node.inputs[1].dtype.name == "u32":
+        return f"min({index}, {last}u)"
+    return f"u32(clamp({index}, 0, {last}))"
 
 
 def vector(dtype: DType) -> str:

@@ -319,17 +319,24 @@ def _load(
             tests.append(f"{side}4 >= {free // 4}u")
         if tests:
             emit.put(f"if ({' || '.join(tests)}) {{ return vec4<f32>(0.0); }}")
-        emit.put(f"return {emit.value(node, at)};", node)
+        emit.put(f"return {_single(node, emit.value(node, at), 4)};", node)
         return [Line(head), *emit.lines, Line("}")]
     if tests:
         emit.put(f"if ({tests[0]}) {{ return vec4<f32>(0.0); }}")
     emit.put("var four = vec4<f32>(0.0);")
     for lane in range(4):
         emit.open(f"if ({side}4 * 4u + {lane}u < {free}u)")
-        emit.put(f"four[{lane}] = {emit.value(node, at[lane : lane + 1])};", node)
+        emit.put(f"four[{lane}] = {_single(node, emit.value(node, at[lane : lane + 1]), 1)};", node)
         emit.close()
     emit.put("return four;")
     return [Line(head), *emit.lines, Line("}")]
+
+
+def _single(node: Node, value: str, lanes: int) -> str:
+    """A factor in 32 bits, in which products are summed."""
+    if node.dtype.name == "f32":
+        return value
+    return f"f32({value})" if lanes == 1 else f"vec4<f32>({value})"
 
 
 def _operand_lanes(name: str, batch: Index, free4: Index, k: Index) -> Lanes:
@@ -347,7 +354,8 @@ def _along_k(region: Region, node: Node, order: tuple[int, int, int]) -> bool:
 def _store(region: Region, tile: MatmulTile, buffers: Buffers, anchor: Node) -> list[Line]:
     """The epilogue: all roots at four neighbouring places of a row."""
     batch, m, n = anchor.shape
-    emit = Emitter(buffers, outside(region), {anchor: "value"})
+    known = "value" if anchor.dtype.name == "f32" else "rounded"
+    emit = Emitter(buffers, outside(region), {anchor: known})
     tests = [f"m >= {m}u"] if m % tile.bm else []
     base = (ix.var("batch", batch), ix.var("m", m))
     lanes = [(*base, p) for p in lanes_of(ix.var("n4", math.ceil(n / 4)), 4)]
@@ -355,6 +363,8 @@ def _store(region: Region, tile: MatmulTile, buffers: Buffers, anchor: Node) -> 
         tests.append(f"n4 >= {n // 4}u")
     if tests:
         emit.put(f"if ({' || '.join(tests)}) {{ return; }}")
+    if known == "rounded":
+        emit.put(f"let rounded = {vector(anchor.dtype)}(value);", anchor)
     if n % 4 == 0:
         _store_roots(region, emit, [region.bases(at) for at in lanes], region.roots)
     else:

@@ -217,17 +217,20 @@ def mod(e: Index, n: int) -> Index:
     return Index(((Atom("mod", of=source, by=n, low=0, high=min(n - 1, max(source.high, 0))), 1),))
 
 
+@lru_cache(maxsize=4096)
 def strides(shape: Shape) -> tuple[int, ...]:
     """Elements from one index to the next on each axis of a dense tensor."""
     return tuple(math.prod(shape[i + 1 :]) for i in range(len(shape)))
 
 
+@lru_cache(maxsize=65536)
 def flatten(indices: Indices, shape: Shape) -> Index:
     """The position in a dense tensor."""
     parts = [scale(i, s) for i, s in zip(indices, strides(shape), strict=True)]
     return add(*parts) if parts else ZERO
 
 
+@lru_cache(maxsize=65536)
 def unflatten(flat: Index, shape: Shape) -> Indices:
     """The index on each axis of a position in a dense tensor."""
     result = []
@@ -253,6 +256,13 @@ class Guard:
         if self.kind == "range":
             return self.value.low >= 0 and self.value.high < self.count
         return self.count == 1 or self.value.divides(self.count)
+
+    @property
+    def impossible(self) -> bool:
+        """True when it always fails."""
+        if self.kind == "range":
+            return self.value.high < 0 or self.value.low >= self.count
+        return not self.value.terms and self.value.const % self.count != 0
 
 
 @dataclass(frozen=True)

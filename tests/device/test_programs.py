@@ -189,3 +189,38 @@ def test_tensors_without_elements_need_no_kernel(fuse: bool) -> None:
     rows = mg.pad(mg.sum(x, 2), [(1, 0), (0, 0)], 3.0)
     outputs = (("padded", padded.node), ("rows", rows.node), ("sum", mg.sum(padded).node))
     check(Graph(outputs), device(), fuse=fuse)
+
+
+@pytest.mark.parametrize("fuse", [True, False])
+def test_halves_are_computed_too(fuse: bool) -> None:
+    """Products are summed in 32 bits, functions that WGSL lacks are computed in 32 bits."""
+    if "shader-f16" not in device().target.features:
+        pytest.skip("the adapter has no 16-bit floats")
+    a = mg.input("a", (5, 8), mg.f16)
+    outputs = {
+        "product": mg.relu(a @ a.T + 1),
+        "narrow": (a[:, :3] @ a[:, :3].T).cast(mg.f32),
+        "functions": mg.tanh(a) + mg.erf(a) + mg.pow(mg.abs(a) + 1, a),
+        "soft": mg.softmax(a),
+        "rounded": mg.input("b", (5,)).cast(mg.f16).cast(mg.f32),
+    }
+    graph = Graph(tuple((name, tensor.node) for name, tensor in outputs.items()))
+    check(bind(graph, training=False), device(), tolerance=3e-3, fuse=fuse)
+
+
+def test_an_index_may_be_a_large_unsigned_number() -> None:
+    x, i = mg.input("x", (3, 4)), mg.input("i", (3,), mg.u32)
+    rows = mg.compile({"rows": x[i], "columns": mg.gather(x, i, 1)}, device=device())
+    values = np.arange(12, dtype=np.float32).reshape(3, 4)
+    found = rows(values, np.array([1, 2**31, 2**32 - 1], np.uint32))
+    np.testing.assert_array_equal(found["rows"], values[[1, 2, 2]])
+    np.testing.assert_array_equal(found["columns"], values[:, [1, 3, 3]])
+
+
+@pytest.mark.parametrize("low", [(3,), (0, 2), (0, 0, 7)])
+def test_a_place_that_is_always_padding_reads_nothing(low: tuple[int, ...]) -> None:
+    """Drivers refuse a kernel that names an element before the first, even where it never runs."""
+    rank = len(low)
+    x = mg.input("x", (1,) * rank)
+    padded = mg.pad(x, [(n, 0) for n in low], 0.5)
+    check(Graph((("padded", padded.node), ("turned", padded[::-1].node))), device())
