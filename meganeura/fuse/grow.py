@@ -8,7 +8,7 @@ indices decides, and when nothing else that it needs waits for the group.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -171,7 +171,7 @@ class Growth:
             if n in group.at:
                 return group.at[n] == where
             if n in self.home or n.op.kind == "leaf":
-                self._source(n, group, lambda: [visit(i, where) for i in n.inputs])
+                group.sources.update(m for m in self._made_of(n) if m.size > 1)
                 return True
             if self._comes_after(n, group):
                 return False
@@ -200,12 +200,9 @@ class Growth:
                     stack.extend(n for n in current.inputs if n.shape == current.shape)
         return list(found)
 
-    def _source(self, node: Node, group: Group, look_through: Callable[[], object]) -> None:
-        """Remembers a tensor that the group reads, and what a cheap one is made of."""
-        if node.size > 1:
-            group.sources.add(node)
-        if node.op.name in CHEAP:
-            look_through()
+    def _made_of(self, node: Node) -> tuple[Node, ...]:
+        """A tensor, and what a cheap one is made of: that may be read in its place."""
+        return (node, *node.inputs) if node.op.name in CHEAP else (node,)
 
     def reads_all(self, node: Node, at: Indices, group: Group) -> bool:
         """As `reads`, for the operands of a node that would be computed at `at`."""

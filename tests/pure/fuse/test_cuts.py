@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import pytest
 
 import meganeura as mg
 from meganeura.compiler import compile_graph
+from meganeura.fuse.fuse import fuse
 from meganeura.fuse.grow import MOST_SUMS
+from meganeura.fuse.lower import lower
 from meganeura.ir.graph import Graph
 from meganeura.plan import Options, Plan
+from meganeura.rewrite import simplify
 from meganeura.target import WEBGPU_DEFAULTS, Target
 from meganeura.tensor import Tensor
+from meganeura.tile.table import split_parts
 from meganeura.train.optim import SGD, AdamW
 from meganeura.train.step import step_graph
 
@@ -76,6 +81,7 @@ def test_gradients_of_many_biases_do_not_wait_for_each_other() -> None:
     anchors = [len(k.region.anchors) for k in plan.kernels]
     assert max(anchors) <= MOST_SUMS
     assert sum(n > 1 for n in anchors) >= 12
+    assert max(len(k.bindings) for k in plan.kernels) <= 16
 
 
 def test_a_row_is_not_written_before_its_terms_have_read_it() -> None:
@@ -89,3 +95,18 @@ def test_a_row_is_not_written_before_its_terms_have_read_it() -> None:
         spaces = {space[root] for root in kernel.region.roots}
         leaves = {leaf.name for leaf, value in kernel.region.updates if space[value] == "row"}
         assert "n.w" not in leaves or "element" not in spaces
+
+
+def test_fusion_keeps_up_with_depth() -> None:
+    """Four times the layers take about four times as long, not sixteen times."""
+
+    def seconds(blocks: int) -> float:
+        loss = residual(blocks)
+        graph = step_graph(Graph((("loss", loss.node),)), "loss", AdamW())
+        lowered = lower(simplify(graph), CARD, split_parts)
+        start = time.process_time()
+        fuse(lowered, CARD)
+        return time.process_time() - start
+
+    seconds(2)
+    assert seconds(32) < 9 * seconds(8)
