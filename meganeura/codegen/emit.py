@@ -37,13 +37,16 @@ def emit(
 
 
 def kernel(name: str, arms: tuple[Region, ...], tiles: tuple[Tile, ...]) -> Kernel:
-    """The kernel of one region, or of several maps: generated twice, first to learn how buffers are
-    used, then as declared.
+    """The kernel of one region, or of several maps: generated to learn how buffers are used, and
+    again, as they are then declared, when one is used in vectors and in single elements.
     """
-    first = _buffers(arms, None)
-    _hooks(arms, tiles, first)
-    buffers = _buffers(arms, first.settle())
+    buffers = _buffers(arms, None)
     hooks = _hooks(arms, tiles, buffers)
+    vectors = buffers.settle()
+    if buffers.mixed:
+        buffers = _buffers(arms, vectors)
+        hooks = _hooks(arms, tiles, buffers)
+    buffers.vectors = vectors
     bindings = _bindings(buffers)
     lines = _module(buffers, bindings, hooks)
     return Kernel(

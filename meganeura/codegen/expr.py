@@ -31,6 +31,7 @@ class Buffers:
     targets: Mapping[Node, Node]
     vectors: frozenset[Node] | None = None
     vector_use: set[Node] = field(default_factory=set)
+    scalar_load: set[Node] = field(default_factory=set)
     scalar_store: set[Node] = field(default_factory=set)
     read: dict[Node, None] = field(default_factory=dict)
     written: dict[Node, None] = field(default_factory=dict)
@@ -46,6 +47,11 @@ class Buffers:
     def settle(self) -> frozenset[Node]:
         """The buffers to declare as vec4, once the uses are known."""
         return frozenset(self.vector_use - self.scalar_store)
+
+    @property
+    def mixed(self) -> bool:
+        """Whether some buffer is used both ways, which its declaration must be known for."""
+        return bool(self.vector_use & (self.scalar_load | self.scalar_store))
 
 
 @dataclass(frozen=True)
@@ -111,7 +117,11 @@ class Emitter:
     def _find(self, node: Node, at: Lanes) -> str | None:
         """The name of a value that is there already."""
         key = (node, at, self.lane)
-        return next((memo[key] for memo in reversed(self._memo) if key in memo), None)
+        for memo in reversed(self._memo):
+            found = memo.get(key)
+            if found is not None:
+                return found
+        return None
 
     def _chain(self, node: Node, at: Lanes) -> list[Node]:
         """The node and the maps that it is made of at the same place, operands last: long chains
@@ -262,6 +272,7 @@ class Emitter:
                     node, from_storage(f"{name}[{ix.text(ix.div(flats[0], 4))}]", node.dtype, 4)
                 )
             return self._each(node, at)
+        self.buffers.scalar_load.add(buffer)
         if self.buffers.vectors is not None and buffer in self.buffers.vectors:
             place = f"[{ix.text(ix.div(flats[0], 4))}][{ix.text(ix.mod(flats[0], 4))}]"
         else:

@@ -60,10 +60,11 @@ fn mg_random(index: u32, seed: u32, stream: u32) -> u32 {
 def needed(text: str) -> str:
     """The helpers that a kernel's text calls, each once, in their scalar and vector forms."""
     parts = []
+    called = set(re.findall(r"\bmg_\w+(?=\()", text))
     for name, source in _F32.items():
-        if re.search(rf"\b{name}\(", text):
+        if name in called:
             parts.append(source.replace("bitcast<T>(U(", "bitcast<f32>((").replace("T", "f32"))
-        if re.search(rf"\b{name}4\(", text):
+        if f"{name}4" in called:
             vector = source.replace(f"fn {name}(", f"fn {name}4(").replace(
                 "bitcast<T>(U(", "bitcast<T>(vec4<u32>("
             )

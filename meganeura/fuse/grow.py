@@ -143,8 +143,9 @@ class Growth:
         group.waits |= on
         for other in self._groups(on):
             group.waits |= other.waits
+        bit = group.bit
         for other in self.groups:
-            if other.waits & group.bit:
+            if other.waits & bit:
                 other.waits |= group.waits
 
     def may_wait(self, node: Node, group: Group) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Generic, Protocol, TypeVar
 
 from meganeura.fuse.region import Region
@@ -56,21 +57,26 @@ def schedule(kernels: tuple[K, ...], updates: tuple[tuple[Node, Node], ...]) -> 
         Launch(kernels[i], place[i], wave[i], tuple(sorted(place[j] for j in before[i])))
         for i in order
     )
-    count = max((launch.wave for launch in launches), default=-1) + 1
-    waves = tuple(tuple(la.index for la in launches if la.wave == w) for w in range(count))
-    note("waves", count)
+    waves = tuple(
+        tuple(launch.index for launch in group)
+        for _, group in groupby(launches, lambda la: la.wave)
+    )
+    note("waves", len(waves))
     return Schedule(launches, waves)
 
 
 def _dependencies(kernels: tuple[K, ...], updates: tuple[tuple[Node, Node], ...]) -> list[set[int]]:
     maker = {root: i for i, k in enumerate(kernels) for r in k.arms for root in r.roots}
-    reads = [dict.fromkeys(n for r in k.arms for n in r.inputs) for k in kernels]
-    before: list[set[int]] = [
-        {maker[n] for n in inputs if n in maker} - {i} for i, inputs in enumerate(reads)
-    ]
+    readers: dict[Node, set[int]] = {}
+    before: list[set[int]] = [set() for _ in kernels]
+    for i, kernel in enumerate(kernels):
+        for node in (n for r in kernel.arms for n in r.inputs):
+            readers.setdefault(node, set()).add(i)
+            if maker.get(node, i) != i:
+                before[i].add(maker[node])
     for leaf, value in updates:
         writer = maker[value]
-        before[writer] |= {i for i, inputs in enumerate(reads) if leaf in inputs} - {writer}
+        before[writer] |= readers.get(leaf, set()) - {writer}
     return before
 
 
@@ -81,11 +87,17 @@ def waves_of(kernels: tuple[K, ...], updates: tuple[tuple[Node, Node], ...]) -> 
 
 def _waves(before: list[set[int]]) -> dict[int, int]:
     wave: dict[int, int] = {}
-    waiting = set(range(len(before)))
-    while waiting:
-        ready = sorted(i for i in waiting if before[i] <= wave.keys())
-        assert ready, "kernels wait for each other in a circle"
-        for i in ready:
-            wave[i] = max((wave[j] + 1 for j in before[i]), default=0)
-        waiting -= set(ready)
+    missing = [len(earlier) for earlier in before]
+    after: list[list[int]] = [[] for _ in before]
+    for i, earlier in enumerate(before):
+        for j in earlier:
+            after[j].append(i)
+    ready = [i for i, count in enumerate(missing) if count == 0]
+    for i in ready:
+        wave[i] = max((wave[j] + 1 for j in before[i]), default=0)
+        for j in after[i]:
+            missing[j] -= 1
+            if missing[j] == 0:
+                ready.append(j)
+    assert len(wave) == len(before), "kernels wait for each other in a circle"
     return wave
