@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 from typing import TYPE_CHECKING, Any
 
@@ -126,7 +127,9 @@ _LATER: dict[str, str] = {
 def __getattr__(name: str) -> Any:
     module = _LATER.get(name)
     if module is None:
-        raise AttributeError(f"module 'meganeura' has no attribute {name!r}")
+        near = difflib.get_close_matches(name, __all__, 1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise AttributeError(f"module 'meganeura' has no attribute {name!r}{hint}")
     return getattr(importlib.import_module(module), name)
 
 

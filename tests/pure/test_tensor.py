@@ -503,3 +503,10 @@ def test_what_is_no_tensor_is_not_compiled(outputs: Any) -> None:
         "  expected: a tensor, several tensors, or tensors by name",
     ]
     assert lines[3] == '  try:      mg.compile({"loss": loss, "logits": logits})'
+
+
+def test_a_misspelt_name_gets_a_suggestion() -> None:
+    with pytest.raises(AttributeError) as error:
+        mg.softmx  # noqa: B018
+    assert str(error.value) == "module 'meganeura' has no attribute 'softmx'; did you mean 'softmax'?"
+    assert not hasattr(mg, "zzz")
