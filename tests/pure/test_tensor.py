@@ -508,5 +508,6 @@ def test_what_is_no_tensor_is_not_compiled(outputs: Any) -> None:
 def test_a_misspelt_name_gets_a_suggestion() -> None:
     with pytest.raises(AttributeError) as error:
         mg.softmx  # noqa: B018
-    assert str(error.value) == "module 'meganeura' has no attribute 'softmx'; did you mean 'softmax'?"
+    want = "module 'meganeura' has no attribute 'softmx'; did you mean 'softmax'?"
+    assert str(error.value) == want
     assert not hasattr(mg, "zzz")
