@@ -33,6 +33,15 @@ RESERVED = frozenset(
 )
 
 
+def _own_part(node: Node) -> str:
+    """The name without the scopes around its layer, so that equal layers have equal kernels.
+
+    "q.w" of "block3.q.w", and "q.w.m" of its moment.
+    """
+    parts = (node.name or "").split(".")
+    return ".".join(parts[-3:] if node.op.name == "state" else parts[-2:])
+
+
 class Names:
     """One name a buffer, given in order of first use."""
 
@@ -47,7 +56,7 @@ class Names:
         return self._names[node]
 
     def _new(self, node: Node) -> str:
-        base = re.sub(r"\W", "_", node.name or "", flags=re.ASCII).strip("_")
+        base = re.sub(r"\W", "_", _own_part(node), flags=re.ASCII).strip("_")
         if not base or not base[0].isalpha() or len(base) > 40:
             base = "t"
         if (

@@ -224,3 +224,13 @@ def test_a_place_that_is_always_padding_reads_nothing(low: tuple[int, ...]) -> N
     x = mg.input("x", (1,) * rank)
     padded = mg.pad(x, [(n, 0) for n in low], 0.5)
     check(Graph((("padded", padded.node), ("turned", padded[::-1].node))), device())
+
+
+def test_equal_layers_share_their_pipelines() -> None:
+    h = mg.input("x", (8, 16))
+    for layer in range(4):
+        with mg.scope(f"block{layer}"):
+            h = mg.tanh(mg.nn.linear(h, 16, name="mix"))
+    made = check(Graph((("h", h.node),)), device())
+    assert len(made.kernels) == 4
+    assert len({kernel.key for kernel in made.kernels}) <= 2
