@@ -15,6 +15,9 @@ from meganeura.ir.index import Index
 from meganeura.ir.reference import lowest
 from meganeura.tile.tile import MapTile, MatmulTile, ReduceTile
 
+MOST_GROUPS = 65535
+"""Workgroups on each axis of a grid that every adapter grants."""
+
 FOLD = 32768
 """Workgroups a row of a folded grid has."""
 
@@ -243,8 +246,8 @@ def _merge(phase: int, anchors: tuple[Node, ...], known: dict[Node, str]) -> lis
 
 
 def matmul_hooks(region: Region, tile: MatmulTile, buffers: Buffers) -> Hooks:
-    """`load_a`, `load_b` give four neighbours along m and n; `store` takes four neighbouring sums
-    of a row.
+    """`mg_tile` says which tile a workgroup makes; `load_a`, `load_b` give four neighbours along m
+    and n; `store` takes four neighbouring sums of a row.
     """
     (anchor,) = region.anchors
     a, b = anchor.inputs
@@ -252,9 +255,11 @@ def matmul_hooks(region: Region, tile: MatmulTile, buffers: Buffers) -> Hooks:
     k = a.shape[-1]
     load_a = _load(region, buffers, "load_a", a, (batch, m, k), tile.bm, tile.bk)
     load_b = _load(region, buffers, "load_b", b, (batch, n, k), tile.bn, tile.bk)
-    functions = [*load_a, *load_b, *_store(region, tile, buffers, anchor)]
+    place, grid = _tile_of_group((math.ceil(n / tile.bn), math.ceil(m / tile.bm), batch))
+    functions = [*place, *load_a, *load_b, *_store(region, tile, buffers, anchor)]
     bm4, bn4 = tile.bm // 4, tile.bn // 4
     values: dict[str, int | bool] = {
+        "BATCH": batch,
         "K": k,
         "LAST_K": (k - 1) // tile.bk * tile.bk,
         "BM": tile.bm,
@@ -280,7 +285,6 @@ def matmul_hooks(region: Region, tile: MatmulTile, buffers: Buffers) -> Hooks:
         "LOADS_B": bn4 * tile.bk // tile.threads,
         "UNROLL": tile.unroll,
     }
-    grid = (math.ceil(n / tile.bn), math.ceil(m / tile.bm), batch)
     if tile.parts == 1:
         return Hooks("matmul", values, functions, counts, grid)
     sums = tile.tm * tile.tn // 4
@@ -292,6 +296,21 @@ def matmul_hooks(region: Region, tile: MatmulTile, buffers: Buffers) -> Hooks:
         "MEET": sums * tile.threads,
     }
     return Hooks("matmul_parts", values, functions, counts, grid)
+
+
+def _tile_of_group(tiles: tuple[int, int, int]) -> tuple[list[Line], tuple[int, int, int]]:
+    """The hook that gives a workgroup its tile along n, m and the batch, and the grid: the tiles,
+    numbered through where an axis has more of them than a grid may have.
+    """
+    across, down, batch = tiles
+    head, grid = "fn mg_tile(group: vec3<u32>) -> vec3<u32> {", tiles
+    body = [Line("  return group;")]
+    if max(tiles) > MOST_GROUPS:
+        grid = folded(across * down * batch)
+        place = f"n % {across}u, n / {across}u % {down}u, n / {across * down}u"
+        number = f"group.y * {FOLD}u + group.x"
+        body = [Line(f"  let n = {number};"), Line(f"  return vec3<u32>({place});")]
+    return [Line(head), *body, Line("}")], grid
 
 
 def _load(

@@ -202,6 +202,12 @@ def test_a_large_grid_is_folded() -> None:
     check(Graph((("y", build.add(x, 1.0)), ("s", build.sum_(x, 1)))), device())
 
 
+@pytest.mark.parametrize(("a", "b"), [((66000, 3, 2), (66000, 2, 2)), ((2_100_000, 2), (2, 2))])
+def test_a_product_of_many_tiles_is_folded(a: tuple[int, ...], b: tuple[int, ...]) -> None:
+    """More products, or more rows of tiles, than a grid has workgroups on an axis."""
+    check(Graph((("y", build.matmul(build.input_("a", a), build.input_("b", b))),)), device())
+
+
 @pytest.mark.parametrize("on", ["numpy", "llvmpipe"])
 def test_a_label_that_is_no_class_spoils_the_loss(on: str) -> None:
     x = build.input_("x", (4, 3))

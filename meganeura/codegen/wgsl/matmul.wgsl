@@ -27,9 +27,13 @@ fn spot_b(i: u32) -> vec2<u32> {
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-  let batch = group.z;
-  let m0 = group.y * BM4;
-  let n0 = group.x * BN4;
+  let tile = mg_tile(group);
+  if (tile.z >= BATCH) {
+    return;
+  }
+  let batch = tile.z;
+  let m0 = tile.y * BM4;
+  let n0 = tile.x * BN4;
   let down = lane / ACROSS;
   let across = lane % ACROSS;
   // @unroll i < TM4
@@ -82,7 +86,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     }
     workgroupBarrier();
   }
-  let m1 = group.y * BM + down * TM;
+  let m1 = tile.y * BM + down * TM;
   // @unroll i < TM4
   // @unroll j < TN4
   store(batch, m1 + $iu * 4u, n0 + across + $ju * ACROSS, sum_x_$i_$j);

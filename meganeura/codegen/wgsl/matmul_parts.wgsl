@@ -22,9 +22,13 @@ fn spot_b(i: u32) -> vec2<u32> {
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-  let batch = group.z;
-  let m0 = group.y * BM4;
-  let n0 = group.x * BN4;
+  let tile = mg_tile(group);
+  if (tile.z >= BATCH) {
+    return;
+  }
+  let batch = tile.z;
+  let m0 = tile.y * BM4;
+  let n0 = tile.x * BN4;
   let team = lane / WORKERS;
   let worker = lane % WORKERS;
   let down = worker / ACROSS;
@@ -80,6 +84,6 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     for (var other = 0u; other < PARTS; other++) {
       total += meet[s * THREADS + other * WORKERS + worker];
     }
-    store(batch, group.y * BM + down * TM + s / TN4, n0 + across + (s % TN4) * ACROSS, total);
+    store(batch, tile.y * BM + down * TM + s / TN4, n0 + across + (s % TN4) * ACROSS, total);
   }
 }
