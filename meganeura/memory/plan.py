@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 
 from meganeura.ir.graph import Node
 from meganeura.schedule.waves import K, Schedule
@@ -84,10 +85,11 @@ def plan_memory(
         placements.append(Placement(node, buffer, first, last, node.nbytes))
         if node not in kept:
             releases.setdefault(waves[last], []).append(buffer)
-    live = tuple(
-        sum(p.nbytes for p in placements if p.first_launch <= i <= p.last_launch)
-        for i in range(len(schedule.launches))
-    )
+    change = [0] * (len(schedule.launches) + 1)
+    for placement in placements:
+        change[placement.first_launch] += placement.nbytes
+        change[placement.last_launch + 1] -= placement.nbytes
+    live = tuple(accumulate(change[:-1]))
     leaves = {
         n
         for la in schedule.launches

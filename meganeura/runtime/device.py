@@ -69,9 +69,7 @@ class GpuDevice:
         """
         import wgpu
 
-        for sender in list(self.senders):
-            sender.settle()
-
+        self.settle()
         sizes = [(n + 3) // 4 * 4 for _, _, n in pieces]
         total = sum(sizes)
         if not total:
@@ -99,6 +97,11 @@ class GpuDevice:
             result.append(data[at : at + count])
             at += size
         return result
+
+    def settle(self) -> None:
+        """Returns when what other threads were given to submit is submitted."""
+        for sender in list(self.senders):
+            sender.settle()
 
     def wait(self) -> None:
         """Returns when everything submitted is done."""
