@@ -167,6 +167,7 @@ class GpuStepper:
         tapes = [self.tape(slot) for slot in range(count)]
         encoder = self.device.guarded(lambda: self._record(tapes))
         if self._sender is None:
+            self.device.settle()  # steps that were pushed before this one come first
             self._send(staging, count, encoder)
         else:
             staging.sending = self._sender.submit(self._send, staging, count, encoder)
@@ -278,7 +279,7 @@ class GpuStepper:
         shape = dict(self.plan.source.outputs)[name].shape
         self.flush()
         if node not in self._outputs:
-            return self._leaf(node)[None]
+            return self._leaf(node).reshape((1, *shape))
         if self.slots == 1:
             ring = self._outputs[node]
             (raw,) = self.device.read([(ring.buffer, 0, node.nbytes)])

@@ -75,6 +75,8 @@ class ParameterStore:
     def write(self, values: Mapping[str, Any]) -> None:
         """New values by name; all are checked before any is written."""
         checked = {name: self._checked(name, value) for name, value in values.items()}
+        if isinstance(self.device, GpuDevice):
+            self.device.settle()  # steps that were pushed before still see the old values
         for name, array in checked.items():
             if isinstance(self.device, GpuDevice):
                 self.device.write(self._held[name], on_device(array))
