@@ -232,6 +232,8 @@ class Emitter:
         if special is not None:
             return special(node, at)
         operands = [self.value(n, at) for n in node.inputs]
+        if node.op.name in ("max", "min") and node.dtype.is_float:
+            return self._let(node, extreme(node, operands))
         text = node.op.wgsl
         if not text.startswith("mg_"):
             return self._let(node, text.format(*operands))
@@ -296,6 +298,25 @@ class Emitter:
         for lane, flat in enumerate(flats):
             part = value if len(at) == 1 else f"{value}[{lane}]"
             self.put(f"{name}[{ix.text(flat)}] = {to_storage(part, node.dtype, 1)};", node)
+
+
+def extreme(node: Node, operands: list[str]) -> str:
+    """The greater or lesser of two floats, NaN where one is: WGSL's `max` may drop it, and a relu
+    would then hide what has gone wrong before it.
+    """
+    x, y = reversed(operands) if _is_number(node.inputs[0]) else operands
+    sign = "<" if node.op.name == "max" else ">"
+    chosen = f"select({x}, {y}, {x} {sign} {y})"  # x where x is NaN
+    if any(map(_is_number, node.inputs)):
+        return chosen
+    return f"select({chosen}, {y}, !({y} == {y}))"
+
+
+def _is_number(node: Node) -> bool:
+    """A constant of one element, perhaps repeated."""
+    while node.op.kind == "view":
+        node = node.inputs[0]
+    return node.op.name == "constant" and node.size == 1
 
 
 def clamped(index: str, node: Node) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from meganeura.target import NUMPY, Target
@@ -62,12 +64,22 @@ def target_of(adapter: Any) -> Target:
     )
 
 
+_ALONE = threading.Lock()
+"""Drivers of OpenGL end the process when two threads list adapters at once."""
+
+
+@lru_cache(maxsize=1)
+def _listed() -> tuple[Any, ...]:
+    import wgpu
+
+    return tuple(wgpu.gpu.enumerate_adapters_sync())
+
+
 def _adapters() -> tuple[list[Any], str | None]:
     """All adapters of wgpu, or why there are none."""
     try:
-        import wgpu
-
-        return list(wgpu.gpu.enumerate_adapters_sync()), None
+        with _ALONE:
+            return list(_listed()), None
     except Exception as error:  # a missing loader or library shows in many types
         return [], f"{type(error).__name__}: {error}"
 

@@ -87,7 +87,7 @@ def as_array(node: Node, value: Any) -> Array:
         return np.asarray(value)
     except ValueError as error:
         raise FeedError(
-            f"the feed {node.name!r} is no array",
+            f"the value of {node.name!r} is no array",
             expected=f"{list(node.shape)} {node.dtype}",
             got=f"a {type(value).__name__} whose rows have different lengths",
             origin=node.origin,

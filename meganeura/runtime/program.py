@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -41,6 +42,7 @@ class Program:
         self.cache: dict[Any, Any] = {}
         self.timings: dict[str, list[float]] = {}
         self._recompile = recompile
+        self._turn = threading.Lock()
         self._adopt(plan)
 
     def _adopt(self, plan: Plan) -> None:
@@ -129,10 +131,11 @@ class Program:
         """
         inputs = self.plan.inputs
         arrays = checked(inputs, by_name(inputs, args, feeds))
-        if self._stepper is None:
-            self._stepper = self.stepper()
-        self._stepper.push(arrays)
-        results = self._stepper.read_all()
+        with self._turn:
+            if self._stepper is None:
+                self._stepper = self.stepper()
+            self._stepper.push(arrays)
+            results = self._stepper.read_all()
         return next(iter(results.values())) if len(results) == 1 else results
 
     def read(self, name: str, /, *args: Any, **feeds: Any) -> Array:

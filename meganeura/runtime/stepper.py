@@ -57,10 +57,17 @@ class Staging:
         return [row[: node.nbytes].view(dtype).reshape(node.shape) for row in memory]
 
     def settle(self) -> None:
-        """Waits until nothing reads the memory; raises what the submission raised."""
-        if self.sending is not None:
-            sent, self.sending = self.sending, None
-            sent.result()
+        """Waits until nothing reads the memory; raises what the submission raised.
+
+        Another thread may wait as well: the submission is forgotten only when it is over.
+        """
+        sent = self.sending
+        if sent is not None:
+            try:
+                sent.result()
+            finally:
+                if self.sending is sent:
+                    self.sending = None
 
 
 class GpuStepper:

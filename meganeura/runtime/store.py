@@ -13,6 +13,7 @@ from meganeura.errors import FeedError, NameClashError
 from meganeura.ir.graph import Array, Node
 from meganeura.ir.initial import first_value
 from meganeura.runtime.device import Device, GpuDevice
+from meganeura.runtime.feeds import as_array
 
 
 class ParameterStore:
@@ -91,12 +92,19 @@ class ParameterStore:
                 expected="one of: " + ", ".join(sorted(self.nodes)),
                 got=repr(name),
             )
-        array = np.asarray(value)
+        array = as_array(node, value)
         if tuple(array.shape) != node.shape:
             raise FeedError(
                 f"the parameter {name!r} takes another shape",
                 expected=str(list(node.shape)),
                 got=str(list(array.shape)),
+                origin=node.origin,
+            )
+        if array.dtype.kind not in "fiub":
+            raise FeedError(
+                f"the parameter {name!r} takes numbers",
+                expected=f"{list(node.shape)} {node.dtype}",
+                got=f"{list(array.shape)} {array.dtype}",
                 origin=node.origin,
             )
         fitting: Array = np.array(array, node.dtype.numpy, order="C", copy=None)

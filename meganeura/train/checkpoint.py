@@ -67,6 +67,26 @@ def save(what: Any, path: str | os.PathLike[str]) -> None:
     safetensors.write(path, checkpoint.state, metadata)
 
 
+def check_place(path: str | os.PathLike[str]) -> None:
+    """CheckpointError when no file can be written there: better before the training than after."""
+    place = Path(path)
+    folder = place.parent
+    if place.is_dir():
+        fault, hint = "a folder", f"name a file in it, such as {place / 'run.safetensors'}"
+    elif not folder.is_dir():
+        fault, hint = f"no folder {folder}", f"make it first: mkdir -p {folder}"
+    elif not os.access(folder, os.W_OK):
+        fault, hint = f"{folder} cannot be written to", "choose another folder"
+    else:
+        return
+    raise CheckpointError(
+        f"a checkpoint cannot be written to {place.name}",
+        expected="the path of a file in a folder that is there",
+        got=fault,
+        hint=hint,
+    )
+
+
 def load(program: Any, path: str | os.PathLike[str]) -> Checkpoint:
     """Puts a file's parameters into the program, and gives what `train(..., resume=)` needs to go
     on.

@@ -6,6 +6,8 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from meganeura.compiler import compile_program
 from meganeura.errors import OptionError
 from meganeura.plan import PassRecord
@@ -61,6 +63,8 @@ def train(
     """
     _check_steps(steps=steps, log_every=log_every)
     _check_steps(validate_every=validate_every, checkpoint_every=checkpoint_every)
+    if checkpoint is not None:
+        checkpoints.check_place(checkpoint)
     optimizer = optimizer if optimizer is not None else AdamW()
     step_program = _compiled(program, loss, optimizer, clip_norm)
     start = _start(program, step_program, resume, seed)
@@ -92,6 +96,8 @@ def latest_step(program: Any) -> tuple[Any, Feeds] | None:
 
 def _check_steps(**numbers: int | None) -> None:
     for name, value in numbers.items():
+        if value is not None and not isinstance(value, (int, np.integer)):
+            raise OptionError(f"{name} is a whole number", expected="such as 400", got=repr(value))
         if value is not None and (value < 0 or (value == 0 and name != "steps")):
             least = 0 if name == "steps" else 1
             raise OptionError(f"{name} is out of range", expected=f">= {least}", got=str(value))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import meganeura as mg
 from meganeura.errors import (
+    CheckpointError,
     DeviceError,
     DeviceLostError,
     FeedError,
@@ -92,7 +94,7 @@ def test_rows_of_different_lengths_are_no_feed() -> None:
     with pytest.raises(FeedError) as error:
         program(x=[[1, 2], [3]])
     assert message(error) == [
-        "the feed 'x' is no array",
+        "the value of 'x' is no array",
         "  expected: [2, 2] f32",
         "  got:      a list whose rows have different lengths",
     ]
@@ -209,3 +211,44 @@ def test_programs_fit_webgpus_default_limits() -> None:
         assert len(kernel.bindings) <= target.storage_buffers
         assert kernel.workgroup <= target.invocations
         assert kernel.workgroup_bytes <= target.workgroup_memory
+
+
+def test_a_parameter_takes_numbers() -> None:
+    w = mg.parameter("w", (2,), 1.0)
+    program = mg.compile(w * 2, device="numpy")
+    for value, got in ((["a", "b"], "[2] <U1"), (np.ones(2, complex), "[2] complex128")):
+        with pytest.raises(FeedError) as error:
+            program.set_parameters({"w": value})
+        assert message(error) == [
+            "the parameter 'w' takes numbers",
+            "  expected: [2] f32",
+            f"  got:      {got}",
+        ]
+    np.testing.assert_array_equal(program.parameters["w"], [1.0, 1.0])
+
+
+def test_where_a_checkpoint_cannot_be_written_nothing_is_trained(tmp_path: Path) -> None:
+    w = mg.parameter("w", (2,), 1.0)
+    program = mg.compile({"loss": mg.sum(w * w)}, device="numpy")
+    with pytest.raises(CheckpointError) as error:
+        mg.train(program, loss="loss", data=[{}], checkpoint=tmp_path / "no" / "c.safetensors")
+    assert message(error) == [
+        "a checkpoint cannot be written to c.safetensors",
+        "  expected: the path of a file in a folder that is there",
+        f"  got:      no folder {tmp_path / 'no'}",
+        f"  try:      make it first: mkdir -p {tmp_path / 'no'}",
+    ]
+    with pytest.raises(CheckpointError, match="name a file in it"):
+        mg.train(program, loss="loss", data=[{}], checkpoint=tmp_path)
+    np.testing.assert_array_equal(program.parameters["w"], [1.0, 1.0])
+
+
+def test_steps_are_whole() -> None:
+    program = mg.compile({"loss": mg.sum(mg.parameter("w", (2,), 1.0))}, device="numpy")
+    with pytest.raises(OptionError) as error:
+        mg.train(program, loss="loss", data=[{}], steps=1.5)  # type: ignore[arg-type] # on purpose
+    assert message(error) == [
+        "steps is a whole number",
+        "  expected: such as 400",
+        "  got:      1.5",
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from meganeura.ir import build
 from meganeura.ir.graph import Graph
 from meganeura.ir.mode import bind
 from meganeura.plan import Options
+from meganeura.runtime.device import get_device
 from meganeura.runtime.program import Program
 from meganeura.train.optim import SGD, AdamW
 from tests.device.support import check, device, program
@@ -234,3 +236,32 @@ def test_equal_layers_share_their_pipelines() -> None:
     made = check(Graph((("h", h.node),)), device())
     assert len(made.kernels) == 4
     assert len({kernel.key for kernel in made.kernels}) <= 2
+
+
+def test_what_is_no_number_goes_through_the_greater_and_the_lesser() -> None:
+    """A relu that made 0 of NaN would hide what went wrong before it."""
+    x, y = mg.input("x", (2, 3)), mg.input("y", (2, 3))
+    outputs = {
+        "relu": mg.relu(x),
+        "turned": mg.minimum(0.0, x),
+        "clip": mg.clip(x, -1, 1),
+        "greater": mg.maximum(x, y),
+        "lesser": mg.minimum(x, y),
+    }
+    values = np.array([[np.nan, 1, -2], [3, np.nan, -1]], np.float32)
+    others = np.array([[0, np.nan, -3], [4, np.nan, 2]], np.float32)
+    found = mg.compile(outputs, device=device())(values, others)
+    want = mg.compile(outputs, device="numpy")(values, others)
+    for name in outputs:
+        np.testing.assert_array_equal(found[name], want[name], err_msg=name)
+
+
+def test_threads_may_share_a_program_and_the_device() -> None:
+    program = mg.compile(mg.sum(mg.input("x", (64,)) * 2), device=device())
+
+    def call(number: int) -> float:
+        return float(program(np.full(64, number)))
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(call, range(200))) == [128.0 * n for n in range(200)]
+        assert len({id(d) for d in pool.map(get_device, ["llvmpipe"] * 8)}) == 1
