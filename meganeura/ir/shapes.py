@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from itertools import zip_longest
+
+import numpy as np
 
 from meganeura.errors import ShapeError
 
@@ -36,8 +39,12 @@ def axes_of(axis: int | tuple[int, ...] | None, rank: int) -> tuple[int, ...]:
     """Axes as sorted non-negative numbers; None means all."""
     if axis is None:
         return tuple(range(rank))
-    axes = (axis,) if isinstance(axis, int) else tuple(axis)
+    axes = tuple(axis) if isinstance(axis, Iterable) else (axis,)
     for a in axes:
+        if not isinstance(a, (int, np.integer)):
+            raise ShapeError(
+                "an axis is a whole number", expected="such as 0, -1 or (0, 1)", got=repr(axis)
+            )
         if not -rank <= a < rank:
             raise ShapeError(
                 f"axis {a} is out of range",

@@ -6,6 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
+from meganeura.errors import ShapeError
 from meganeura.ir import build
 from meganeura.ir.build import Axis
 from meganeura.ir.composites import concat as _concat
@@ -14,6 +17,7 @@ from meganeura.ir.composites import split as _split
 from meganeura.ir.composites import stack as _stack
 from meganeura.ir.composites import var as _var
 from meganeura.ir.dtypes import DType, as_dtype, f32
+from meganeura.ir.source import here
 from meganeura.tensor.leaves import as_tensor
 from meganeura.tensor.tensor import Tensor, TensorLike, node_of
 
@@ -175,8 +179,15 @@ def split(x: TensorLike, sizes: int | Sequence[int], axis: int = 0) -> tuple[Ten
 
 def pad(x: TensorLike, widths: Sequence[tuple[int, int]], value: float = 0.0) -> Tensor:
     """A border of one value: (before, after) for each axis."""
-    low = tuple(a for a, _ in widths)
-    high = tuple(b for _, b in widths)
+    pairs = np.asarray(widths if widths != [] else np.zeros((0, 2), np.int32))
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
+        raise ShapeError(
+            "pad takes two whole numbers for each axis",
+            expected="such as [(1, 1), (0, 0)]",
+            got=repr(widths),
+            origin=here(),
+        )
+    low, high = (tuple(int(n) for n in side) for side in pairs.T)
     return Tensor(build.pad(as_tensor(x).node, low, high, value))
 
 

@@ -78,7 +78,15 @@ def _span(part: Any, size: int, axis: int, x: Node) -> tuple[int, int, int, bool
     if isinstance(part, slice):
         if part.step == 0:
             raise ShapeError("a slice cannot have step 0", expected="another step", origin=here())
-        return (*part.indices(size), True)
+        try:
+            return (*part.indices(size), True)
+        except TypeError as error:
+            raise DTypeError(
+                "a slice is made of whole numbers",
+                expected="such as x[1:], x[::2]",
+                got=str(part),
+                origin=here(),
+            ) from error
     if isinstance(part, (int, np.integer)) and not isinstance(part, (bool, np.bool_)):
         place = int(part)
         if not -size <= place < size:

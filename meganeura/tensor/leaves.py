@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -20,7 +20,8 @@ from meganeura.tensor.tensor import Tensor, TensorLike, node_of
 
 def sizes_of(shape: Any) -> Shape:
     """A shape from one number or several; ShapeError when they are no sizes."""
-    sizes = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+    one = isinstance(shape, (int, np.integer))
+    sizes = (shape,) if one or not isinstance(shape, Iterable) else tuple(shape)
     if not all(isinstance(n, (int, np.integer)) and n >= 0 for n in sizes):
         raise ShapeError(
             "a shape is made of whole numbers",
@@ -107,7 +108,7 @@ def full(shape: Sequence[int], value: float | int | bool, dtype: DType | str = f
 
 def arange(size: int) -> Tensor:
     """0 to size - 1, as i32."""
-    return Tensor(build.iota((size,), 0))
+    return Tensor(build.iota(sizes_of(size)[:1], 0))
 
 
 def as_tensor(value: TensorLike) -> Tensor:

@@ -511,3 +511,32 @@ def test_a_misspelt_name_gets_a_suggestion() -> None:
     want = "module 'meganeura' has no attribute 'softmx'; did you mean 'softmax'?"
     assert str(error.value) == want
     assert not hasattr(mg, "zzz")
+
+
+@pytest.mark.parametrize(
+    ("make", "first", "got"),
+    [
+        (lambda x: mg.arange(-1), "a shape is made of whole numbers", "-1"),
+        (lambda x: mg.input("y", None), "a shape is made of whole numbers", "None"),  # type: ignore[arg-type] # on purpose
+        (lambda x: mg.one_hot(mg.arange(3), -1), "one_hot of less than no classes", "-1"),
+        (
+            lambda x: mg.scatter_add(x, mg.arange(3), -2),
+            "scatter_add to an axis of less than no places",
+            "-2",
+        ),
+        (lambda x: mg.split(x, 0), "cannot split axis 0 of [3, 4] into 0", "0"),
+        (lambda x: mg.split(x, (4, -1)), "cannot split axis 0 of [3, 4] into (4, -1)", "3"),
+        (lambda x: mg.sum(x, 1.0), "an axis is a whole number", "1.0"),  # type: ignore[arg-type] # on purpose
+        (lambda x: mg.pad(x, 1), "pad takes two whole numbers for each axis", "1"),  # type: ignore[arg-type] # on purpose
+        (lambda x: x[1.5:], "a slice is made of whole numbers", "slice(1.5, None, None)"),
+    ],
+)
+def test_sizes_and_axes_that_are_none(make: Any, first: str, got: str) -> None:
+    with pytest.raises(MeganeuraError) as error:
+        make(mg.ones((3, 4)))
+    assert (error.value.what, error.value.got) == (first, got)
+    assert "test_tensor.py" in str(error.value)
+
+
+def test_a_scalar_is_padded_by_nothing() -> None:
+    assert mg.pad(mg.constant(1.0), []).shape == ()

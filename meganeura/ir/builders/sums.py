@@ -174,4 +174,11 @@ def scatter_add(updates: Node, index: Operand, size: int, axis: int = 0) -> Node
         raise DTypeError(
             "scatter_add does not take bool", expected="numbers", got="bool", origin=here()
         )
+    if size < 0:
+        raise ShapeError(
+            "scatter_add to an axis of less than no places",
+            expected="size >= 0",
+            got=str(size),
+            origin=here(),
+        )
     return apply("scatter_add", updates, as_node(index, i32), axis=axis, size=size)

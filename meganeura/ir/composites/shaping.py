@@ -47,8 +47,8 @@ def split(x: Operand, sizes: int | Sequence[int], axis: int = 0) -> tuple[Node, 
     node = build.as_node(x)
     place = axis % len(node.shape) if node.shape else 0
     total = node.shape[place] if node.shape else 0
-    parts = [total // sizes] * sizes if isinstance(sizes, int) else list(sizes)
-    if sum(parts) != total or not node.shape:
+    parts = [total // max(sizes, 1)] * sizes if isinstance(sizes, int) else list(sizes)
+    if sum(parts) != total or not node.shape or min(parts, default=-1) < 0:
         raise ShapeError(
             f"cannot split axis {axis} of {show(node.shape)} into {sizes}",
             expected=f"sizes that add up to {total}",
@@ -75,6 +75,10 @@ def one_hot(labels: Operand, classes: int, dtype: DType = f32) -> Node:
             got=node.dtype.name,
             hint="cast them, as in labels.cast(mg.i32)",
             origin=here(),
+        )
+    if classes < 0:
+        raise ShapeError(
+            "one_hot of less than no classes", expected=">= 0", got=str(classes), origin=here()
         )
     column = build.iota((*node.shape, classes), -1)
     return build.cast(
