@@ -1,13 +1,14 @@
 """Ctrl-C and the notebook's stop button, heard between steps.
 
-The first one only sets a flag, so that no call into the driver is cut in two; the second is an
-ordinary KeyboardInterrupt.
+The first one only sets a flag, so that no call into the driver is cut in two; one that comes a
+second or more later is an ordinary KeyboardInterrupt. What comes sooner is the same press again.
 """
 
 from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -17,6 +18,7 @@ class Stop:
     """Whether the user has asked to stop."""
 
     requested = False
+    since = 0.0
 
 
 @contextmanager
@@ -29,9 +31,10 @@ def interrupts() -> Iterator[Stop]:
     previous = signal.getsignal(signal.SIGINT)
 
     def handle(number: int, frame: FrameType | None) -> None:
-        if stop.requested:
+        if stop.requested and time.monotonic() - stop.since > 1.0:
             raise KeyboardInterrupt
-        stop.requested = True
+        if not stop.requested:
+            stop.requested, stop.since = True, time.monotonic()
 
     signal.signal(signal.SIGINT, handle)
     try:

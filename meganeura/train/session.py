@@ -72,9 +72,11 @@ class Session:
         """Runs until the end, an interrupt or an error; the run is complete in each case."""
         try:
             self._run(stop)
-            self._sync()
-            self._last_events()
-            self._copy()
+            try:
+                self._finish()
+            except KeyboardInterrupt:  # nothing of the run is lost for pressing once more
+                self.run.ending = "interrupted"
+                self._finish()
         except DeviceLostError as error:
             self._failed("device lost", error)
             raise
@@ -87,6 +89,12 @@ class Session:
             raise
         finally:
             self.emit(finished=True)
+
+    def _finish(self) -> None:
+        """Brings to the host what was reached."""
+        self._sync()
+        self._last_events()
+        self._copy()
 
     def _run(self, stop: Stop) -> None:
         try:
